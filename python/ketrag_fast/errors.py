@@ -14,7 +14,7 @@ from typing import Final
 from ketrag_fast.secrets import redact_all
 
 LONGEST: Final = 4000
-"""Maximum characters of a message, because input that it quotes may have any length."""
+"""Maximum length of a message in characters, because messages quote input of any length."""
 
 
 _MORE_FILES: Final = "raise the limit (`ulimit -n`), or close what else is open; the index is not damaged"
@@ -23,7 +23,7 @@ _MORE_FILES: Final = "raise the limit (`ulimit -n`), or close what else is open;
 class KetragError(Exception):
     """Base of every error that this package raises deliberately.
 
-    `str(error)` says what is wrong and where; `hint` says how to fix it (or is None). Keys of endpoints
+    `str(error)` describes what is wrong and where; `hint` describes how to fix it (or is None). API keys
     are redacted in both.
 
     Examples:
@@ -166,7 +166,7 @@ class TooManyFiles(KetragError):
     code = "too_many_files"
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
-        # The Rust core raises it without a hint.
+        # The Rust core raises this error without a hint.
         super().__init__(message, hint=hint or _MORE_FILES)
 
 
@@ -177,7 +177,7 @@ class StorageFull(KetragError):
 
 
 class StorageFailed(KetragError):
-    """The disk, or the network share it is on, fails."""
+    """A disk or a network share failed."""
 
     code = "storage_failed"
 
@@ -253,7 +253,7 @@ class NetworkForbidden(KetragError):
 
 
 class EndpointNotConfirmed(KetragError):
-    """Only the index names this endpoint; the user has neither named nor confirmed it."""
+    """The endpoint is named by the index only; the user has neither named nor confirmed it."""
 
     code = "endpoint_not_confirmed"
 
@@ -309,12 +309,12 @@ class ExtensionError(KetragError):
 
 
 class OutOfMemory(KetragError, MemoryError):
-    """This machine has too little memory for a call."""
+    """The machine has too little memory for the call."""
 
     code = "out_of_memory"
 
 
 class InternalError(KetragError):
-    """A defect of this package; please report it."""
+    """A bug in this package; please report it."""
 
     code = "internal"

@@ -1,4 +1,4 @@
-"""Names for packages that add a system or a command (docs/how-to/extending.md).
+"""The API for packages that add a system or a command (docs/how-to/extending.md).
 
 These names are stable; everything else in `ketrag_fast` may move.
 Importing this module is cheap and loads no NumPy: every command of `ketrag` loads every installed system.
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     StageArrays = Mapping[str, Mapping[str, NDArray[Any]]]
-    """The arrays passed to a channel: `arrays["units"]["unit_tokens"]`."""
+    """The arrays of all stages, as passed to a channel: `arrays["units"]["unit_tokens"]`."""
 
 __all__ = [
     "ANY",
@@ -111,7 +111,7 @@ class Command:
 
 
 def pack_strings(name: str, texts: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """Return `NAME_blob` and `NAME_offsets`, the outputs of a stage that declares `strings(NAME, ...)`.
+    """Pack texts into `NAME_blob` and `NAME_offsets`, as a stage declares them by `strings(NAME, ...)`.
 
     Examples:
         >>> sorted(pack_strings("label", ["one", "two"]))
@@ -124,7 +124,7 @@ def pack_strings(name: str, texts: Sequence[str]) -> dict[str, NDArray[Any]]:
 
 
 def unpack_strings(arrays: Mapping[str, NDArray[Any]], name: str) -> list[str]:
-    """Return all texts of `NAME_blob` and `NAME_offsets`: for stages rather than for queries.
+    """Unpack all texts of `NAME_blob` and `NAME_offsets`; meant for stages, too slow for queries.
 
     Examples:
         >>> unpack_strings(pack_strings("label", ["one", "two"]), "label")

@@ -1,4 +1,4 @@
-"""Keys of endpoints, and the one place that keeps them out of all output.
+"""Register the API keys of endpoints, and redact them from all output.
 
 A key is registered when it is read. All output of the package passes through `redact_all`: messages and
 hints of typed errors, replies of endpoints, lines on the screen.
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 HIDDEN: Final = "[key]"
 _WORD: Final = re.compile(r".{0,5}|[A-Za-z]{0,7}")
-"""Keys that are not redacted: short words ("none", "ollama") that local servers expect and that occur in
+"""Keys that are not redacted: short words ("none", "ollama") that local servers expect and that also occur in
 ordinary texts."""
 
 _PASSWORD: Final = re.compile(r"(?<=://)[^/?#\s'\"]*@")
@@ -27,7 +27,7 @@ _forms: tuple[str, ...] = ()
 
 
 class Key:
-    """A key that is only revealed in the HTTP header it is for."""
+    """An API key, which is only revealed in its HTTP header."""
 
     __slots__ = ("_text",)
 
@@ -36,7 +36,7 @@ class Key:
         global _forms
         self._text = text
         if not _WORD.fullmatch(text):
-            import base64  # imported here to keep start-up without an endpoint fast
+            import base64  # imported here so that programs without endpoints start fast
             import json
             from urllib.parse import quote
 
@@ -88,7 +88,7 @@ def redact(text: str) -> str:
     """Redact every key that this process has read; for texts without URLs."""
     for form in _forms:
         text = text.replace(form, HIDDEN)
-    if _forms and _UNSEEN.search(text):  # a reader that drops invisible characters would see the key
+    if _forms and _UNSEEN.search(text):  # a viewer that drops invisible characters would show the key
         plain = _UNSEEN.sub("", text)
         if any(form in plain for form in _forms):
             return redact(plain)
@@ -96,24 +96,24 @@ def redact(text: str) -> str:
 
 
 class Cover:
-    """Redacts keys in a text that arrives in pieces: a possible beginning of a key is held back."""
+    """Redacts keys in a text that arrives in pieces; a possible beginning of a key is held back."""
 
     def __init__(self) -> None:
         self._held = ""
 
     def feed(self, piece: str) -> str:
-        """Return the part of the text that is certain after this piece."""
+        """Take a piece, and return the text up to the first possible beginning of a key."""
         text = redact(self._held + piece)
         longest = max((_overlap(text, form) for form in _forms), default=0)
         self._held = text[len(text) - longest :]
         return text[: len(text) - longest]
 
     def finish(self) -> str:
-        """Return the rest at the end."""
+        """Return the text held back so far; call it at the end."""
         text, self._held = self._held, ""
         return text
 
 
 def _overlap(text: str, form: str) -> int:
-    """Return the length of the longest suffix of the text that is a prefix of the form."""
+    """Return the length of the longest suffix of the text that is a prefix of `form`."""
     return next((n for n in range(min(len(text), len(form) - 1), 0, -1) if form.startswith(text[-n:])), 0)

@@ -43,7 +43,7 @@ def test_saved_runs_are_compared(place: Path) -> None:
     code, out, err = command("eval", "--compare", "run:bm25", "run:walk", "--budget", "400", cwd=place)
     assert (code, err) == (0, "")
     assert out.startswith("budget 400\nA: run:bm25\nB: run:walk\n")
-    assert "coverage: only with run:walk" in out
+    assert "all_gold: only with run:bm25 (1):" in out
     assert "gold answer:" in out
     code, out, _ = command("eval", "--compare", "run", "run", "--json", cwd=place)
     assert code == 0

@@ -243,9 +243,9 @@ def test_the_doctor_looks_at_what_is_kept_and_writes_nothing(source: Path, tmp_p
     assert damage() == ""
     whole = (path / "index.sqlite").read_bytes()
     for statement, what in (
-        ("UPDATE replies SET text = x'7b7d'", "2 kept replies are altered"),
-        ("UPDATE vectors SET vector = zeroblob(length(vector))", "kept vectors are altered"),
-        ("UPDATE vectors SET text = randomblob(16)", "kept vectors are altered"),
+        ("UPDATE replies SET text = x'7b7d'", "2 cached replies are altered"),
+        ("UPDATE vectors SET vector = zeroblob(length(vector))", "cached vectors are altered"),
+        ("UPDATE vectors SET text = randomblob(16)", "cached vectors are altered"),
         ("UPDATE vector_models SET engine = '['", "is not JSON"),
         ("UPDATE settings SET value = 'NaN{' WHERE name = 'seed'", "'seed' is not JSON"),
         ("UPDATE runs SET report = ''", "the report of run 1 is not JSON"),
@@ -271,7 +271,7 @@ def test_altered_vectors_are_made_again_and_altered_replies_said(source: Path, t
     with Index.build([], path, rebuild=True) as again:
         assert again.digest == digest
     change(path, "UPDATE replies SET text = x'7b7d' WHERE chunk = (SELECT min(chunk) FROM replies)")
-    with pytest.raises(IndexDamaged, match="1 kept replies were altered") as caught:
+    with pytest.raises(IndexDamaged, match="1 cached replies were altered") as caught:
         Index.build([], path, rebuild=True)
     assert caught.value.hint and "run the same command again" in caught.value.hint
     with Index.build([], path, rebuild=True) as again:

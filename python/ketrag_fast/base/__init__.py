@@ -1,1 +1,1 @@
-"""Settings, filters, progress, memory and safe reading of small files: what every other part may use."""
+"""Settings, filters, progress, memory and safe reading of small files, for use by all other packages."""

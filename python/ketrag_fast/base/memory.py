@@ -1,4 +1,4 @@
-"""Conversion of out-of-memory errors of the interpreter, NumPy and the system into the package's error."""
+"""Convert out-of-memory errors of Python, NumPy and the operating system to the package's error."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ HINT: Final = (
     "is intact, and the same build continues from there"
 )
 _UNMAPPED: Final = ("cannot allocate memory", "failed to map segment")
-"""Messages of the system's loader when a library cannot be mapped."""
+"""Messages of the dynamic loader when a library cannot be mapped."""
 
 
 def lacking(error: BaseException) -> bool:
-    """Return whether an error reports that memory is exhausted."""
+    """Return whether an error means that memory is exhausted."""
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM
     if isinstance(error, ImportError):
@@ -30,7 +30,7 @@ def lacking(error: BaseException) -> bool:
 
 @contextmanager
 def enough_memory() -> Iterator[None]:
-    """Convert out-of-memory errors inside to OutOfMemory. Also a decorator."""
+    """Convert out-of-memory errors of a block to OutOfMemory. Also usable as a decorator."""
     try:
         yield
     except KetragError as error:

@@ -1,4 +1,4 @@
-"""Name of the processor."""
+"""Find the name of the processor."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Final
 
 INFO: Final = Path("/proc/cpuinfo")
 _ARM: Final = ("CPU implementer", "CPU part", "CPU variant", "CPU revision")
-"""Linux reports these numbers of an ARM core in place of a name."""
+"""Numbers that Linux reports for an ARM core instead of a name."""
 
 
 def processor_name(info: Path = INFO) -> str:
-    """Return the name that Linux reports, for ARM the numbers of the first core, else what Python knows.
+    """Return the processor name from Linux (for ARM the numbers of the first core), or else from Python.
 
-    The result is never empty; on macOS and Windows it names a family of processors.
+    The result is never empty. On macOS and Windows it is only the processor family.
     """
     try:
         lines = info.read_text("utf-8", "replace").splitlines()

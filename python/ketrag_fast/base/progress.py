@@ -40,15 +40,15 @@ class Event:
 
 
 Callback = Callable[[Event], bool | None]
-"""Returning False asks the work to stop; what is finished is kept."""
+"""A function that receives events. Returning False asks the work to stop; finished parts are kept."""
 
 Kind = Literal["auto", "bar", "json", "none"]
 
 
 class Meter:
-    """Converts one stage's (done, total) into events with rate and time left.
+    """Converts the (done, total) reports of one stage to events with a rate and the time left.
 
-    Serves as the `report=` of the kernels: returns False once the callback has, and from then on.
+    Pass it as `report=` to the kernels. Once the callback has returned False, every call returns False.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Meter:
         return self._clock() - self._start
 
     def __call__(self, done: int, total: int | None = None) -> bool | None:
-        """Report progress; False asks the work to stop."""
+        """Report progress; returns False if the work must stop."""
         self._last = (done, total or 0)
         return self._send(done, total or None, finished=False)
 
@@ -103,9 +103,9 @@ class Meter:
 
 
 def stopper(meter: Meter) -> Callable[[], None]:
-    """Return a function for the middle of long work: it reports to `meter` and raises Cancelled to stop.
+    """Return a function to call during long work: it reports to `meter`, and raises Cancelled to stop.
 
-    A callback that watches a deadline raises through it.
+    An exception that the callback raises, for example at a deadline, also stops the work.
     """
     count = 0
 
@@ -119,10 +119,10 @@ def stopper(meter: Meter) -> Callable[[], None]:
 
 
 class Limited:
-    """A callback that also stops once `seconds` have passed since `start`; with None it never does.
+    """A callback that also stops the work `seconds` after `start`; None sets no limit.
 
-    With `soft` time no longer stops the work that reports here: that work checks `reached` itself and
-    finishes with what it has.
+    With `soft` the callback does not stop the work at the limit: the work checks `reached` itself and
+    finishes with partial results.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class Limited:
 
     @property
     def is_silent(self) -> bool:
-        """Whether nobody reads the events."""
+        """Whether there is no callback that reads the events."""
         return self._callback is None
 
     @property
@@ -149,23 +149,23 @@ class Limited:
 
     @property
     def reached(self) -> bool:
-        """Whether the time is up."""
+        """Whether the time limit has passed."""
         return self._end is not None and self._clock() >= self._end
 
     @property
     def left(self) -> float | None:
-        """Seconds left, at least 0; None without a limit."""
+        """Seconds left until the limit, at least 0; None without a limit."""
         return None if self._end is None else max(self._end - self._clock(), 0.0)
 
     def __call__(self, event: Event) -> bool | None:
-        """Pass the event on while there is time."""
+        """Forward the event, and return False once the limit has passed."""
         if self.is_over:
             return False
         return self._callback(event) if self._callback is not None else None
 
 
 class Bar:
-    """One line on a terminal, redrawn in place; a finished stage leaves its line."""
+    """A progress bar on one terminal line, redrawn in place; the line of a finished stage stays."""
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream
@@ -174,7 +174,7 @@ class Bar:
         self._width = 0
 
     def __call__(self, event: Event) -> None:
-        """Show one event."""
+        """Draw one event."""
         now = self._clock()
         if not event.finished and now < self._next:
             return
@@ -187,7 +187,7 @@ class Bar:
 
 
 class JsonLines:
-    """One JSON object per line: two per second for each stage at the most, and always the last."""
+    """Writes events as JSON lines: at most two per second for each stage, and always the last event."""
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream
@@ -235,7 +235,7 @@ def clock_text(seconds: float) -> str:
 
 
 def sink(kind: Kind, stream: TextIO) -> Callback | None:
-    """Return the callback for `--progress KIND`; `auto` is a bar on a terminal, else silence."""
+    """Return the callback for `--progress KIND`; `auto` is a bar on a terminal, otherwise silence."""
     if kind == "auto":
         kind = "bar" if stream.isatty() else "none"
     if kind == "bar":

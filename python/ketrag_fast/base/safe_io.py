@@ -1,4 +1,4 @@
-"""Safe reading of small files: completely, but never a pipe, a device or an oversized file."""
+"""Read small files completely, but reject pipes, devices and oversized files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 MOST: Final = 1 << 26
-"""Maximum bytes of a manifest or a settings file; real ones have thousands."""
+"""Maximum size of a manifest or a settings file in bytes; real files have a few thousand."""
 
 
 def read_regular(path: Path, most: int = MOST) -> bytes:
@@ -22,7 +22,7 @@ def read_regular(path: Path, most: int = MOST) -> bytes:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "not a regular file", str(path))
-        # Reading `most` bytes would allocate them first: the file size bounds the allocation.
+        # Reading `most` bytes would allocate all of them first; the file size limits the allocation.
         data = file.read(min(status.st_size, most) + 1)
         while len(data) <= most and (more := file.read(1 << 16)):
             data += more

@@ -1,4 +1,7 @@
-"""Parse XML by expat in bounded memory. Entity declarations are rejected: nothing is expanded or fetched."""
+"""Parse XML with expat in bounded memory.
+
+Entity declarations are rejected, so nothing is expanded or fetched.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ _DEEPEST: Final = 400
 
 
 class Handler:
-    """Receives XML events. Names come without namespace prefixes."""
+    """A receiver of XML events. Names have no namespace prefixes."""
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         """Handle the start of an element."""
@@ -36,7 +39,7 @@ def parse(pieces: Iterable[bytes], handler: Handler, name: str) -> None:
 
 
 def steps(pieces: Iterable[bytes], handler: Handler, name: str) -> Iterator[None]:
-    """Feed XML to a handler and yield after each piece, so that results can be taken early."""
+    """Feed XML to a handler and yield after each piece, so that results can be used early."""
     parser = expat.ParserCreate()
     parser.buffer_text = True
     parser.buffer_size = 1 << 16
@@ -47,7 +50,7 @@ def steps(pieces: Iterable[bytes], handler: Handler, name: str) -> Iterator[None
         depth += 1
         if depth > _DEEPEST:
             raise DocumentError(f"{name}: XML is nested more than {_DEEPEST} levels deep")
-        if ":" in "".join(attributes):  # a prefixed name goes before the same name without prefix
+        if ":" in "".join(attributes):  # with a prefix before without, if both occur
             ordered = sorted(attributes.items(), key=lambda entry: ":" in entry[0])
             attributes = {local(key): value for key, value in ordered}
         handler.start(local(tag), attributes)
@@ -74,5 +77,5 @@ def steps(pieces: Iterable[bytes], handler: Handler, name: str) -> Iterator[None
         yield
     except expat.ExpatError as error:
         raise DocumentError(f"{name} is not XML: {error}") from None
-    except (ValueError, LookupError) as error:  # an encoding that expat does not know
+    except (ValueError, LookupError) as error:  # an unknown encoding
         raise DocumentError(f"{name} is not usable XML: {error}") from None

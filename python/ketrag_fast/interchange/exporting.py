@@ -103,7 +103,8 @@ def export_graph(
         filter, allow: use the graph of the matching documents only; others leave no node, edge or count. The
             filter of the settings applies unless another one is given.
         schema: for `graphrag`, the version of the layout: 2 or 3.
-        communities: for `graphrag`, compute communities; otherwise those that the index has are written.
+        communities: for `graphrag`, compute communities; otherwise those that the index has are written, or
+            its themes if a language model has summarised them.
         documents: for `jsonl`, add the documents, chunks and units.
         layout: for `gexf`, compute positions.
         replace: overwrite an earlier export.
@@ -137,9 +138,9 @@ def export_graph(
     passages = Passages(opened, part)
     if format == "graphrag":
         graphrag_tables.require_arrow()
+        found = graphrag_tables.communities_of(part, opened, computed=communities)
         with new_folder(place, graphrag_tables.NAMES, replace=replace) as folder:
-            writer = graphrag_tables.GraphRagExport(part, passages, tick)
-            writer.write(folder, schema, communities=communities)
+            graphrag_tables.GraphRagExport(part, passages, tick).write(folder, schema, found)
     elif format == "neo4j":
         with new_folder(place, neo4j.NAMES, replace=replace) as folder:
             neo4j.write(part, folder, tick)

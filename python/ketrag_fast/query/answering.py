@@ -33,7 +33,7 @@ from ketrag_fast.query.plan import QueryPlan, plan_query
 from ketrag_fast.query.query import Query
 from ketrag_fast.query.retrieval import run_plan
 from ketrag_fast.query.survey import digest
-from ketrag_fast.query.themes.notes import add_theme_notes, relevant_themes
+from ketrag_fast.query.themes.notes import add_theme_notes, relevant_summaries
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.shared.document_languages import languages_of
 from ketrag_fast.types import Answer, Citation, Context, Quote
@@ -150,7 +150,7 @@ def _answer_with_model(
         "languages": languages_of(plan.opened.generation.stages.get("links")),
     }
     opened, clock = plan.opened, plan.clock
-    themes = relevant_themes(plan, context, tables) if plan.mode.recipe.surveys else []
+    themes = relevant_summaries(plan, context, tables) if plan.mode.recipe.surveys else []
     if not plan.neighbourhoods and not themes:
         return _generate(opened, llm, context, deadline=clock.left(), **limits)
     account = opened.models.account

@@ -1,4 +1,4 @@
-"""The folders of indexes for an `allow` condition: how many are kept, and exclusive access to one."""
+"""Manage the cached folders of indexes built for an `allow` condition: delete old ones, lock one for use."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from ketrag_fast.storage.io_errors import writing
 from ketrag_fast.storage.layout import Layout
 
 KEPT: Final = 32
-"""Folders kept per generation, the most recently opened."""
+"""Maximum number of cached folders per generation; the least recently opened are deleted."""
 _WAIT: Final = 600.0
-"""Seconds to wait for another process that builds the same folder, unless a deadline ends the wait."""
+"""Seconds to wait for another process that builds the same folder, if the query has no earlier deadline."""
 _PAUSE: Final = 0.05
 """Seconds between two attempts."""
 
 
 def drop_old(layout: Layout, opened: Path | None = None) -> None:
-    """Remove the folders of older generations, and all but the most recently opened of the current one.
+    """Delete the folders of older generations and, for the current one, all but the most recently opened.
 
-    `opened` stays if it is one of the current generation, even if the clock of another machine makes all
-    others look more recent. Readers keep the files that they have open.
+    `opened` is never deleted if it belongs to the current generation, even if another machine's clock makes
+    all other folders look more recent. Readers keep the files that they have open.
     """
     try:
         folders = [entry for entry in layout.allowed.iterdir() if entry.is_dir()]
@@ -49,10 +49,10 @@ def drop_old(layout: Layout, opened: Path | None = None) -> None:
 def alone(
     folder: Path, seconds: float | None = None, check: Callable[[], object] = lambda: None
 ) -> Iterator[None]:
-    """Hold a folder, so that one process at a time makes, opens or removes it.
+    """Lock a folder, so that only one process at a time can create, open or delete it.
 
-    Waits at most `seconds` (600 without) for another process, then raises IndexLocked. `check` is called
-    every 50 ms of the wait, and raises to end it: at a deadline, or when the work is cancelled.
+    Waits at most `seconds` (default 600) for another process, then raises IndexLocked. `check` is called
+    every 50 ms; it raises to stop waiting at a deadline or when the work is cancelled.
     """
     place = folder.with_name(f"{folder.name}.lock")
     lock = FileLock(place, timeout=0)
@@ -66,7 +66,7 @@ def alone(
             check()
             if time.monotonic() >= end:
                 raise IndexLocked(
-                    f"another process is still building {folder}", hint="try again when it has ended"
+                    f"another process is still building {folder}", hint="try again when it has finished"
                 ) from None
             time.sleep(_PAUSE)
     try:

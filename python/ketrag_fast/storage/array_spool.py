@@ -1,6 +1,6 @@
-"""Arrays larger than memory: they grow at their end in files without a name, and are read through a mapping.
+"""Arrays larger than memory: rows are appended to unnamed temporary files, which are read as memory maps.
 
-The system may write their pages to disk and drop them at any time. The files end with the process.
+The operating system may write their pages to disk and evict them. The files vanish when the process ends.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Array = NDArray[Any]
 
 
 class ArraySpool:
-    """Named arrays that grow in files of a folder.
+    """Named arrays that are appended to temporary files in a folder.
 
     Examples:
         >>> with ArraySpool(folder) as spool:
@@ -78,7 +78,7 @@ def _mapped(file: IO[bytes], dtype: DTypeLike, shape: tuple[int, ...]) -> Array:
 
 
 def spool_pieces(folder: Path, pieces: Iterable[Array]) -> Array:
-    """Return pieces of an array, one after another, in a file of `folder` without a name."""
+    """Concatenate pieces of an array in an unnamed file in `folder`, and return the array."""
     with ArraySpool(folder) as spool:
         for piece in pieces:
             spool.append("", piece)
@@ -90,13 +90,13 @@ def map_values(path: Path, dtype: DTypeLike) -> Array:
     with writing(path):
         with path.open("rb") as file:
             array = _mapped(file, dtype, (path.stat().st_size // np.dtype(dtype).itemsize,))
-        with suppress(PermissionError):  # Windows removes no mapped file; the folder goes with the next build
+        with suppress(PermissionError):  # on Windows the next build deletes it
             path.unlink()
     return array
 
 
 def is_spooled(array: Array) -> bool:
-    """Return whether the values of an array are in a file that ends with the process."""
+    """Return whether an array is backed by a temporary file of an `ArraySpool`."""
     base: Any = array
     while isinstance(base, np.ndarray):
         base = base.base
@@ -118,7 +118,7 @@ def require_space(folder: Path, size: int) -> None:
 
 @contextmanager
 def scratch_folder(parent: Path | None) -> Iterator[Path]:
-    """Yield a new folder below `parent` that is removed at the end; None is the system's temporary folder."""
+    """Yield a new folder in `parent` (None: the system's temporary folder); it is deleted at the end."""
     with writing(parent or Path(tempfile.gettempdir())):
         folder = Path(tempfile.mkdtemp(prefix="scratch-", dir=parent))
     try:

@@ -37,7 +37,7 @@ _KINDS = "biuf"
 _WRITERS = 4
 _LONGEST_HEADER = 1 << 12
 _PACKED_FROM = 1 << 14
-"""Bytes from which an array is packed; smaller ones take up a few blocks of the disk in any form."""
+"""Minimum size in bytes for packing an array; smaller arrays use a few disk blocks either way."""
 _PACKED_TYPES = ("|u1", "<u4", "<u8")
 
 
@@ -59,7 +59,7 @@ def _move_file(path: Path, file: RawFile) -> None:
 
 
 def _write(folder: Path, name: str, array: Array, earlier: Path | None) -> FileRecord:
-    """Write and sync one array; return its record without a digest. `earlier` is an earlier packed file."""
+    """Write and sync one array; return its record without a digest. `earlier` is its last packed file."""
     if array.dtype.kind not in _KINDS:
         raise InputError(f"{name}: arrays of {array.dtype} are not stored")
     little: Array = array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
@@ -80,10 +80,10 @@ def _write(folder: Path, name: str, array: Array, earlier: Path | None) -> FileR
 
 
 def _pack(array: Array, path: Path, earlier: Path | None) -> bool:
-    """Write the packed form of an array, if that saves at least an eighth of its size; return whether."""
+    """Write the packed form of an array if that saves 1/8 of its size; return whether it was written."""
     if array.nbytes < _PACKED_FROM or array.dtype.str not in _PACKED_TYPES:
         return False
-    if array.ndim > 1 and array.dtype == np.uint8:  # codes of vectors, which queries map
+    if array.ndim > 1 and array.dtype == np.uint8:  # queries map vector codes directly
         return False
     size = _core.pack_file(_bytes_of(array), array.dtype.str, array.shape, path, earlier=earlier)
     if size is None:
@@ -103,7 +103,7 @@ def write_arrays(
 ) -> dict[str, FileRecord]:
     """Write and sync all arrays of a stage into an existing folder; return records sorted by name.
 
-    `earlier` are intact arrays of the same stage: what they have compressed is not compressed again.
+    `earlier` are intact arrays of the same stage; blocks that they already have compressed are reused.
     """
     for name in arrays:
         if not _NAME.fullmatch(name):
@@ -122,7 +122,7 @@ def write_arrays(
         digest, hashes = file_hashes(path)
         return replace(record, bytes=path.stat().st_size, digest=digest), hashes
 
-    # Writing, syncing and hashing wait for the disk or run without the interpreter: they overlap.
+    # Writing, syncing and hashing wait for the disk or release the GIL, so threads overlap them.
     made = dict(zip(names, map_threads(write, names, _WRITERS), strict=True))
     blocks.write(folder, {name: hashes for name, (_, hashes) in made.items()})
     return {name: record for name, (record, _) in made.items()}
@@ -164,7 +164,7 @@ def map_array(path: Path, record: FileRecord) -> Array:
 
 
 def view_array(path: Path, record: FileRecord, file: MappedFile) -> Array:
-    """Return a view like `map_array` of a mapped file, whose name may be gone."""
+    """Return a view like `map_array` of a file that is already mapped and may have been deleted."""
     if record.packed:
         return _unpack(path, record, file)
     if record.dtype == RAW:
@@ -195,7 +195,7 @@ def _unpack(path: Path, record: FileRecord, file: MappedFile | Path) -> Array:
 
 
 def _unclear(error: Exception, path: Path) -> Exception:
-    """Convert an error of NumPy, which may have any type: it parses headers as Python literals."""
+    """Convert an error that NumPy raised for a header; it may have any type, as NumPy evaluates literals."""
     if isinstance(error, MemoryError):
         return error
     return IndexDamaged(f"cannot read {path}: {str(error)[:300]}", hint=REPAIR)
@@ -213,8 +213,8 @@ def _check_recorded(array: Array, path: Path, record: FileRecord) -> Array:
 class Arrays(Mapping[str, Array]):
     """The arrays of one stage. `mapped` holds its files if they were mapped on opening.
 
-    Otherwise each is mapped from the folder on first access. A file that is verified as it is read is
-    verified as a whole here, because NumPy does not report what it reads.
+    Otherwise each file is mapped on first access. A file whose blocks are verified on first read is
+    verified as a whole here, because NumPy does not report which blocks it reads.
     """
 
     def __init__(
@@ -242,11 +242,11 @@ class Arrays(Mapping[str, Array]):
         return found
 
     def unread(self) -> Arrays:
-        """Return the same arrays without those unpacked so far: what is read through it ends with it."""
+        """Return a copy that caches unpacked arrays separately, so that they are freed with the copy."""
         return type(self)(self.folder, self._records, self._files)
 
     def read_bytes(self, name: str, start: int, stop: int) -> Array:
-        """Return a range of an array of bytes; only its blocks are verified and unpacked."""
+        """Return a range of a byte array; only the blocks in that range are verified and unpacked."""
         file = self._files.get(name)
         if file is None:
             return self[name][start:stop]
@@ -265,12 +265,12 @@ class Arrays(Mapping[str, Array]):
                 piece = _core.read_bytes(path, start, min(start + _PIECE, size))
             except OSError as error:
                 raise unreadable(error, path) from error
-            except InputError as error:  # it is shorter than its record says
+            except InputError as error:  # the file is shorter than its record declares
                 raise _unclear(error, path) from error
             yield piece
 
     def path(self, name: str) -> Path:
-        """Return the path of an output: an array or another file. A builder may have removed it."""
+        """Return the path of an output, an array or another file. A builder may have deleted the file."""
         return path_of(self.folder, name, self._records[name])
 
     def packed_path(self, name: str) -> Path | None:
@@ -290,9 +290,9 @@ class Arrays(Mapping[str, Array]):
 
     @contextmanager
     def named(self, name: str) -> Iterator[Path]:
-        """Yield a path for a library that opens files by name.
+        """Yield a path of an output for a library that opens files by name.
 
-        It is the file's path, or that of a copy if a builder has removed the generation since it was opened.
+        If a builder has deleted the generation since it was opened, the path is that of a temporary copy.
         """
         path, file = self.path(name), self._files.get(name)
         if file is None or path.exists():

@@ -26,7 +26,7 @@ _HASH: Final = 32
 
 
 def places(files: Mapping[str, FileRecord]) -> dict[str, tuple[int, int]]:
-    """Return for each file with more than one block the byte range of its hashes."""
+    """Return the byte range of the hashes of each file that has more than one block."""
     found, at = {}, len(HEAD)
     for name, record in sorted(files.items()):
         if record.bytes > BLOCK:
@@ -37,7 +37,7 @@ def places(files: Mapping[str, FileRecord]) -> dict[str, tuple[int, int]]:
 
 
 def write(folder: Path, hashes: Mapping[str, bytes]) -> None:
-    """Write the hashes of each file's blocks (as returned by `file_hashes`), if there are any."""
+    """Write the block hashes of all files (as returned by `file_hashes`), if there are any."""
     data = b"".join(hashes[name] for name in sorted(hashes))
     if data:
         write_file(folder / NAME, HEAD + data)
@@ -68,7 +68,7 @@ def _right(path: Path, files: Mapping[str, FileRecord]) -> bool:
 
 
 def open_hashes(folder: Path, files: Mapping[str, FileRecord]) -> dict[str, tuple[_core.MappedFile, int]]:
-    """Return the mapped hashes and start of each file with more than one block; none if they are damaged."""
+    """Map the block hashes; return (mapping, start) per file with several blocks, nothing if damaged."""
     found = places(files)
     if not found:
         return {}

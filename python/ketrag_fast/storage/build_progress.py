@@ -28,7 +28,7 @@ _MOST: Final = 10_000
 def progress_shown(
     layout: Layout, callback: Callback | None, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[Callback]:
-    """Yield a callback that also writes the progress of the build to a file, which is removed at the end."""
+    """Yield a progress callback that also writes each event to a file; the file is deleted at the end."""
     shown = _ProgressFile(layout, callback, clock)
     try:
         yield shown
@@ -37,7 +37,7 @@ def progress_shown(
 
 
 def read_progress(layout: Layout) -> dict[str, Any] | None:
-    """Return the last event of a build that runs now, with `started`; None if none runs or it just began."""
+    """Return the last event of the running build, with `started`; None if no build has reported yet."""
     path = layout.work / NAME
     try:
         if abs(time.time() - path.stat().st_mtime) > _STALE:
@@ -49,7 +49,7 @@ def read_progress(layout: Layout) -> dict[str, Any] | None:
 
 
 class _ProgressFile:
-    """Passes events on, and writes one to the file twice a second."""
+    """Forwards progress events, and writes the latest event to the file twice a second."""
 
     def __init__(self, layout: Layout, callback: Callback | None, clock: Callable[[], float]) -> None:
         self._path = layout.work / NAME
@@ -59,7 +59,7 @@ class _ProgressFile:
         self._written = False
 
     def __call__(self, event: Event) -> bool | None:
-        """Pass the event on; write it if it is time."""
+        """Forward the event; write it if half a second has passed."""
         result = None if self._callback is None else self._callback(event)
         if self._clock() >= self._next:
             self._next = self._clock() + _PAUSE

@@ -46,7 +46,7 @@ LIST: Final = "bundle.json"
 KIND: Final = "ketrag-fast bundle"
 _MODEL: Final = "model"
 _LONGEST_LIST: Final = 8 << 20
-"""Bytes; a real list has about 200 per file."""
+"""Maximum size of the list in bytes; a real list has about 200 bytes per file."""
 _RECORD: Final = ("spec", "fingerprint")
 _PIECE: Final = 1 << 20
 
@@ -54,7 +54,7 @@ _PIECE: Final = 1 << 20
 _BLOCK: Final = 512
 _EMPTY: Final = bytes(_BLOCK)
 _LONGEST_HEADER: Final = 1 << 16
-"""Bytes of a pax header, which holds a long name or a large size."""
+"""Maximum size in bytes of a pax header, which holds a long name or a large size."""
 _KINDS: Final = {
     b"1": "a hard link",
     b"2": "a symbolic link",
@@ -72,7 +72,7 @@ _KINDS: Final = {
     b"g": "a global header",
 }
 _KNOWN: Final = frozenset({"path", "size"})
-"""Entries of a pax header that a bundle may have."""
+"""Pax header entries that are allowed in a bundle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def bundle(
     replace: bool = False,
     model: CarriedModel | None = None,
 ) -> int:
-    """Write the index, and its `model`, into one file; return its size. Builds wait, readers do not.
+    """Write the index and optionally its `model` into one file; return its size. Builds wait, readers do not.
 
     Raises IndexMissing, IndexDamaged, IndexLocked during a build, ConfigError if the file exists,
     StorageFull.
@@ -155,7 +155,7 @@ def bundle(
 
 
 def _scratch(layout: Layout) -> tempfile.TemporaryDirectory[str]:
-    """Return a temporary folder; the next build removes what is left of it."""
+    """Return a temporary folder; if this process is killed, the next build deletes it."""
     layout.work.mkdir(mode=0o700, exist_ok=True)
     return tempfile.TemporaryDirectory(dir=layout.work, ignore_cleanup_errors=True)
 
@@ -232,7 +232,7 @@ def _unpack(file: Path, place: Path) -> _BundleListing:
 
 
 def _require_generation(file: Path, folder: Path) -> None:
-    """Raise IndexDamaged if the generation's folder lacks what its manifest lists."""
+    """Raise IndexDamaged if the generation's folder lacks a file that its manifest lists."""
     try:
         open_generation(folder, "sizes")
     except IndexDamaged as error:
@@ -240,7 +240,7 @@ def _require_generation(file: Path, folder: Path) -> None:
 
 
 def _require_room(file: Path, raw: IO[bytes], place: Path, total: int) -> None:
-    """Raise IndexDamaged if more bytes are listed than the file has, StorageFull if the disk lacks them."""
+    """Raise IndexDamaged if the list declares more bytes than the file has, StorageFull if they don't fit."""
     about = os.fstat(raw.fileno())
     if stat.S_ISREG(about.st_mode) and total > about.st_size:
         raise _bundle_damaged(file, f"its list declares {total:,} bytes, and it has {about.st_size:,}")
@@ -280,7 +280,7 @@ def _list(file: Path, entry: TarEntry | None) -> _BundleListing:
 
 
 def _require_names(file: Path, members: Sequence[_Member], allowed: Collection[str]) -> None:
-    """Raise IndexDamaged unless the members are distinct files of an index, none a folder of another."""
+    """Raise IndexDamaged unless all members are distinct files of an index, none of them also a folder."""
     names = [member.name for member in members]
     for name in names:
         parts = name.split("/")
@@ -322,7 +322,7 @@ def digest_of(path: Path) -> str:
 
 
 def _header(name: str, size: int) -> tarfile.TarInfo:
-    """Return a header without data about this machine or its users."""
+    """Return a tar header that reveals nothing about this machine or its users."""
     info = tarfile.TarInfo(name)
     info.size, info.mode = size, 0o600
     return info
@@ -333,12 +333,12 @@ def _bundle_damaged(file: Path, what: object) -> IndexDamaged:
 
 
 class NotPlain(ValueError):
-    """The archive has something other than plain files; the message names it."""
+    """The archive contains something other than plain files; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class TarEntry:
-    """A member: its name, its size, and its bytes, which must be read before the next member is."""
+    """A member of an archive: name, size and bytes. Read the bytes before moving to the next member."""
 
     name: str
     size: int
@@ -392,7 +392,7 @@ def _read(raw: IO[bytes], count: int) -> bytes:
 
 
 def _kind(header: bytes) -> bytes:
-    """Return the kind of a member, `0` or `x`; raises NotPlain for others and for invalid headers."""
+    """Return the type flag of a member, `0` or `x`; raises NotPlain for other types and invalid headers."""
     total = sum(header[:148]) + 8 * 32 + sum(header[156:])
     if header[257:262] != b"ustar" or _number(header[148:156]) != total:
         raise NotPlain("a header is damaged, or it is not a tar archive")

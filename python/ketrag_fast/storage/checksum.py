@@ -13,7 +13,7 @@ from ketrag_fast import _core
 NAME = "blake3"
 _DIGEST: Final = 32
 _SHORT: Final = 1 << 16
-"""Bytes up to which copying costs less than a call for each part."""
+"""Size in bytes up to which concatenating the parts is cheaper than hashing each with its own call."""
 _length = struct.Struct("<Q").pack
 
 
@@ -23,7 +23,7 @@ def file_digest(path: Path) -> str:
 
 
 def file_hashes(path: Path) -> tuple[str, bytes]:
-    """Return the same, and the concatenated hashes of the file's blocks; empty for a single block."""
+    """Return a file's digest and the concatenated hashes of its blocks (empty if it has only one block)."""
     return _core.hash_file(path)
 
 
@@ -33,12 +33,12 @@ def text_digest(parts: Iterable[str]) -> str:
 
 
 def bytes_digest(parts: Iterable[bytes | memoryview]) -> str:
-    """Return the same for texts encoded as UTF-8."""
+    """Return the hash of `text_digest` for texts that are already encoded as UTF-8."""
     return raw_digest(parts).hex()
 
 
 def raw_digest(parts: Iterable[bytes | memoryview]) -> bytes:
-    """Return the bytes of `bytes_digest`."""
+    """Return the hash of `bytes_digest` as raw bytes instead of hexadecimal digits."""
     pieces: list[bytes | memoryview] = []
     for data in parts:
         pieces += (_length(len(data)), data)

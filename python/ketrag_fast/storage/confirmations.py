@@ -61,7 +61,7 @@ def confirm(layout: Layout, address: str) -> None:
     file = _file(about)
     if not file.is_absolute():
         raise ConfigError(
-            "no folder for confirmations: the user has no home folder",
+            "cannot store confirmations: the user has no home folder",
             hint="set XDG_STATE_HOME to an absolute path",
         )
     record = {**about, "confirmed": dt.datetime.now(dt.UTC).isoformat(timespec="seconds")}
@@ -76,7 +76,7 @@ def confirm(layout: Layout, address: str) -> None:
 
 
 def forget(layout: Layout, address: str) -> bool:
-    """Take back a confirmation; return whether there was one."""
+    """Delete a confirmation; return whether it existed."""
     identity = _identity(layout)
     if identity is None:
         return False
@@ -90,7 +90,7 @@ def forget(layout: Layout, address: str) -> bool:
 
 
 def draw_identity(layout: Layout) -> str:
-    """Give the index in this folder a new identity, which no confirmation belongs to; return it."""
+    """Give the index in this folder a new identity, which invalidates all confirmations; return it."""
     with writing(layout.root):
         identity = secrets.token_hex(16)
         aside = layout.identity.with_name(f"{layout.identity.name}.{identity}.tmp")
@@ -99,7 +99,7 @@ def draw_identity(layout: Layout) -> str:
             aside.replace(layout.identity)
         finally:
             aside.unlink(missing_ok=True)
-    return _identity(layout) or identity  # another process may have drawn one meanwhile
+    return _identity(layout) or identity  # another process may have created an identity meanwhile
 
 
 def _identity(layout: Layout) -> str | None:

@@ -1,4 +1,4 @@
-"""Totals over all documents, kept in memory so that a small change need not read them again."""
+"""Totals over all documents, cached in memory so that a small change does not read every document again."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ketrag_fast.storage.io_errors import tables_damaged
 
 @dataclass
 class DocumentTotals:
-    """Content hashes of all documents in their order, the hash of these, and the characters of all texts.
+    """Content hashes of all documents in order, a hash over them, and the total number of characters.
 
-    `characters` is None until they are needed.
+    `characters` is None until it is needed.
     """
 
     hashes: NDArray[np.uint8]
@@ -27,14 +27,14 @@ class DocumentTotals:
 
 
 _known: dict[bytes, DocumentTotals] = {}
-"""The totals of the tables that this process read or changed last, by their token."""
+"""Cached totals of the tables that this process read or changed last, under their token."""
 
 
 class ContentHashes:
     """The content hashes of all documents in one SQLite file, and totals over these documents.
 
     The table `document_state` has a random token, which is replaced whenever documents change. Totals are
-    kept under this token, so they are never those of other documents.
+    cached under this token, so cached totals always match the current documents.
     """
 
     def __init__(self, db: sqlite3.Connection, path: Path) -> None:
@@ -46,7 +46,7 @@ class ContentHashes:
         return self._totals().hashes
 
     def fingerprint(self) -> str:
-        """Return a hash of all of them."""
+        """Return a hash over the content hashes of all documents."""
         return self._totals().fingerprint
 
     def count(self) -> int:
@@ -57,7 +57,7 @@ class ContentHashes:
         return int(self._db.execute("SELECT count(*) FROM documents").fetchone()[0])
 
     def characters(self) -> int:
-        """Return the code points of all documents' texts."""
+        """Return the total number of code points in all documents."""
         found = _known.get(self._token())
         if found is not None and found.characters is not None:
             return found.characters
@@ -67,27 +67,27 @@ class ContentHashes:
         return characters
 
     def known_characters(self) -> int | None:
-        """Return the same, or None if all documents would have to be read for it."""
+        """Return the total number of code points, or None if computing it would read all documents."""
         found = _known.get(self._token())
         return None if found is None else found.characters
 
     def remember(self, totals: DocumentTotals) -> None:
-        """Keep the totals of the documents as they are now."""
+        """Cache the totals of the current documents."""
         totals.hashes.setflags(write=False)
-        _known.clear()  # never keep two lists
+        _known.clear()  # cache only one list
         _known[self._token()] = totals
 
     def _totals(self) -> DocumentTotals:
         found = _known.get(self._token())
         if found is None:
-            _known.clear()  # before the new list is read
+            _known.clear()  # free the old list first
             hashes = self._read()
             found = DocumentTotals(hashes, fingerprint_of(hashes))
             self.remember(found)
         return found
 
     def mark(self) -> None:
-        """Note that documents change, in the caller's transaction."""
+        """Replace the token because documents change; runs in the caller's transaction."""
         self._db.execute("UPDATE document_state SET token = randomblob(16)")
 
     def _token(self) -> bytes:
@@ -101,7 +101,7 @@ class ContentHashes:
             "SELECT count(*), sum(typeof(content) = 'blob' AND length(content) = ?),"
             " group_concat(content, '') FROM (SELECT content FROM documents ORDER BY source, place)"
         )
-        # The hashes arrive as one value, whose bytes are not text: a row for each takes three times as long.
+        # The hashes are fetched as one concatenated blob: fetching a row per hash takes three times as long.
         before, self._db.text_factory = self._db.text_factory, bytes
         try:
             count, valid, hashes = self._db.execute(query, (HASH_BYTES,)).fetchone()

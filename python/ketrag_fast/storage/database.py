@@ -1,4 +1,4 @@
-"""A SQLite file that is written while others read it: how it is opened, and atomic changes."""
+"""Open a SQLite file that one process writes while others read it, and change it atomically."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _REFUSED: Final = (OSError, sqlite3.Error, UnicodeDecodeError)
 """Errors of SQLite calls. UnicodeDecodeError: a message contains a name that is not valid UTF-8."""
 
 _BATCH: Final = 1024
-"""Rows that are fetched together."""
+"""Number of rows per fetch."""
 
 
 def _converted(error: OSError | sqlite3.Error | UnicodeDecodeError, connection: Connection) -> Exception:
-    """Return the package's error for one of `_REFUSED`, or the same error."""
+    """Return the package's error for an error in `_REFUSED`; return any other error unchanged."""
     path = connection.path
     if connection.stamp is not None and _stamp_of(path) != connection.stamp:
         return IndexLocked(
@@ -83,7 +83,7 @@ class Connection(sqlite3.Connection):
 
     path: Path
     stamp: tuple[int, ...] | None = None
-    """Identity of a file that is read without locks, when it was opened."""
+    """Identity, at the time of opening, of a file that is read without locks."""
 
     def execute(self, sql: str, parameters: Any = (), /) -> CheckedCursor:
         """As sqlite3's."""
@@ -95,13 +95,13 @@ class Connection(sqlite3.Connection):
 
 
 def in_batches(rows: sqlite3.Cursor) -> Iterator[Any]:
-    """Yield the rows of a result, many fetched together: converting errors takes longer than a row."""
+    """Yield the rows of a result, fetched in batches because converting errors per row is slow."""
     while batch := rows.fetchmany(_BATCH):
         yield from batch
 
 
 def require_own_file(path: Path) -> None:
-    """Raise IndexDamaged unless the path is a regular file or free.
+    """Raise IndexDamaged if something other than a regular file exists at the path.
 
     A pipe or a device would block, and SQLite would create and write the target of a link.
     """
@@ -110,7 +110,10 @@ def require_own_file(path: Path) -> None:
 
 
 def _stamp_of(path: Path) -> tuple[int, ...]:
-    """Return what changes when a file or its log is written; empty if the file is missing."""
+    """Return sizes and times of a file and its log, which change on every write.
+
+    The result is empty if the file is missing.
+    """
     log = path.with_name(f"{path.name}-wal")
     try:
         state = path.stat()
@@ -122,8 +125,8 @@ def _stamp_of(path: Path) -> tuple[int, ...]:
 def connect(path: Path, synchronous: Literal["NORMAL", "FULL"] | None) -> sqlite3.Connection:
     """Open a file with a write-ahead log.
 
-    FULL keeps the last change through a power cut; NORMAL may lose it, but never tears one. None is for
-    readers: nothing is written, not even a log.
+    With FULL the last change survives a power cut; NORMAL may lose it, but leaves no partial change. None is
+    for readers: nothing is written, not even a log.
     """
     require_own_file(path)
     if synchronous is None:
@@ -147,7 +150,7 @@ def connect(path: Path, synchronous: Literal["NORMAL", "FULL"] | None) -> sqlite
 
 
 class Database:
-    """An open file and context manager. A full disk and the like raise StorageFull, ReadOnly."""
+    """An open SQLite file, usable as a context manager. Failed writes raise StorageFull or ReadOnly."""
 
     def __init__(
         self,

@@ -1,11 +1,11 @@
-"""A generation as immutable arrays of an earlier one, the base, and their changes, the delta.
+"""A generation stored as the immutable arrays of an earlier one (the base) and their changes (the delta).
 
 The delta is the stage `delta`: how each array of the base changes (pieces of it, and new values), and how ids
-in them are numbered now. A reader puts the current arrays together, chunk by chunk, when it reads them; they
-are those of a build from scratch. The folders of the other stages hold the files of the base.
+in them are renumbered. A reader assembles the current arrays piece by piece as it reads them; they
+equal those of a build from scratch. The folders of the other stages hold the files of the base.
 
-So that a small change costs the same after many others, a large delta becomes the stage `delta_before`, which
-stays as it is for a while, and `delta` has the changes after it.
+So that a small change stays cheap after many others, a large delta becomes the stage `delta_before`, which
+then stays unchanged for a while, and `delta` holds only the changes after it.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from ketrag_fast.storage.manifest import Manifest, StageRecord
 DELTA: Final = "delta"
 """The stage that holds the changes."""
 BEFORE: Final = "delta_before"
-"""The stage that holds changes before these, if there are many."""
+"""The stage that holds earlier changes, if there are many."""
 DELTAS: Final = (BEFORE, DELTA)
 _PIECE: Final = 4
 _STEP: Final = 2
 _ROWS: Final = "units.document_hashes"
-"""An array with a row for each document, which differs from that of any other document."""
+"""An array with one row per document; no two documents have the same row."""
 
 
 @dataclass(frozen=True)
 class Delta:
-    """What a generation with a delta is made of.
+    """The components of a generation with a delta.
 
     Attributes:
-        stages: the records of all its stages, those of the base with the base's shapes.
+        stages: the records of all stages; records of base stages have the shapes of the base.
         base: the arrays of the base.
-        below: the arrays of which `delta` has the changes: the base, or with those of `delta_before`.
-        changed: the number of documents that are removed or replaced, and of those that came.
-        recent: the same of the changes in `delta` alone.
+        below: the arrays that `delta` changes: the base, or the base with `delta_before` applied.
+        changed: the numbers of documents removed or replaced, and of documents added, relative to the base.
+        recent: the same numbers for the changes in `delta` alone.
     """
 
     stages: Mapping[str, StageRecord]
@@ -58,7 +58,7 @@ class Delta:
 
 @dataclass(frozen=True)
 class Level:
-    """The arrays of the stages of documents, with the records that describe them.
+    """The arrays of all stages that depend on documents, with the records that describe them.
 
     `changed` is the number of documents that differ from those of the base.
     """
@@ -72,7 +72,7 @@ class PatchedArrays(Arrays):
     """The current arrays of a stage."""
 
     def __getitem__(self, name: str) -> Array:
-        """Return an array, put together in memory."""
+        """Return an array, assembled in memory."""
         found = self._views.get(name)
         if found is None:
             values: Array = _core.unpack_array(self._files[name])
@@ -90,16 +90,15 @@ def patches_of(
     language: str,
     behind: Sequence[Mapping[str, Arrays]] = (),
 ) -> tuple[Any, ...] | None:
-    """Return how arrays change, or None if all must be computed.
+    """Return how arrays change, or None if they must all be computed again.
 
     Args:
-        published: the current arrays by stage.
-        gone: numbers of documents that go.
-        before: for each new document the number of the published document before which it comes.
-        new: the arrays of the stage "units" of the new documents alone; of a model, also "vectors.NAME" and
+        published: the current arrays by stage. gone: numbers of the removed documents. before: for each new
+        document, the number of the published document that follows it. new: the arrays of the stage "units"
+        for the new documents alone; with a model, also "vectors.NAME" and
             "sentence_vectors.NAME".
-        language: the setting.
-        behind: levels of arrays whose changes become part of the result, the current ones first.
+        language: the setting `language`.
+        behind: levels of arrays whose changes are merged into the result, the current level first.
     """
     return _core.delta_patches(
         _files(published),
@@ -112,7 +111,7 @@ def patches_of(
 
 
 _BITS: Final = {"i1": "u1", "f4": "<u4"}
-"""Types whose values are stored as their bits."""
+"""Floating-point types, whose values are stored as integers with the same bits."""
 
 
 def _as_numbers(array: NDArray[Any]) -> NDArray[np.uint64]:
@@ -130,7 +129,7 @@ def delta_arrays(found: tuple[Any, ...], now: Mapping[str, str]) -> dict[str, ND
 
     Args:
         found: the result of `_core.delta_patches`.
-        now: the fingerprints of stages of the current documents.
+        now: the stage fingerprints for the current documents.
     """
     arrays, numbers, pieces, values, steps = found
     index = {"arrays": arrays, "numbers": numbers, "fingerprints": dict(now)}
@@ -143,7 +142,7 @@ def open_delta(
 ) -> tuple[Mapping[str, Arrays], Manifest, Delta]:
     """Return the current arrays of a generation with a delta, their manifest, and the delta.
 
-    Arrays with the changes of `delta_before` are shared with `before`, if they are the same.
+    Arrays with `delta_before` applied are shared with `before` if that has the same base and changes.
 
     Raises:
         IndexDamaged: the changes are invalid.
@@ -159,7 +158,7 @@ def open_delta(
 
 
 def _shared(before: Delta | None, base: Level, manifest: Manifest) -> Level | None:
-    """Return the level of `delta_before` of another delta, if it has the same base and changes."""
+    """Return the level below another delta, if that has the same base and `delta_before`."""
     if before is None or BEFORE not in before.stages:
         return None
     names = (*base.stages, BEFORE)
@@ -173,7 +172,7 @@ def _shared(before: Delta | None, base: Level, manifest: Manifest) -> Level | No
 
 
 def _changed_level(folder: Path, name: str, own: Arrays, below: Level) -> Level:
-    """Return arrays with the changes of a stage. Raises IndexDamaged if these are invalid."""
+    """Apply the changes in a stage to arrays. Raises IndexDamaged if the changes are invalid."""
     try:
         return _with_changes(folder, own, below)
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
@@ -236,7 +235,7 @@ def _check_pieces(pieces: NDArray[np.uint64], size: int, name: str) -> None:
 
 
 def _changed(pieces: NDArray[np.uint64], shape: tuple[int, int | None], size: int) -> int:
-    """Return how many rows of an array are left out and how many come, given its pieces."""
+    """Return how many rows of an array are removed and how many are added, given its pieces."""
     rows, columns = shape
     lengths = np.diff(pieces[:, 0], append=np.uint64(size))
     kept = int(lengths[pieces[:, 2] == 0].sum())

@@ -18,7 +18,7 @@ from ketrag_fast.storage.generation import current_number
 from ketrag_fast.storage.layout import Layout
 
 _KEPT = {
-    # In addition to the columns about 40 bytes of keys and indexes per row.
+    # Keys and indexes use about 40 bytes per row in addition to the columns.
     "vectors": "SELECT coalesce(sum(count * (4 * dimension + 64)), 0) FROM vector_models"
     " JOIN (SELECT model, count(*) AS count FROM vectors GROUP BY model) ON model = number",
     "replies": "SELECT coalesce(sum(length(text) + length(records) + 100), 0) FROM replies",
@@ -27,7 +27,7 @@ _KEPT = {
 
 @dataclass(frozen=True, slots=True)
 class GenerationSize:
-    """`bytes` counts all files of a generation, `own` those that would be freed with it."""
+    """Size of a generation: `bytes` of all its files, `own` bytes that deleting it would free."""
 
     number: int
     bytes: int
@@ -107,7 +107,7 @@ def footprint(layout: Layout, vectors: Collection[str]) -> Footprint:
 
 
 def _files(folder: Path) -> Iterator[tuple[int, int, Path]]:
-    """Yield (inode, bytes, path) of each file below; files that vanish meanwhile are skipped."""
+    """Yield (inode, bytes, path) of each file below a folder; files deleted meanwhile are skipped."""
     for here, _, names in os.walk(folder):
         for name in names:
             path = Path(here) / name

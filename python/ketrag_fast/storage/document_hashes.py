@@ -1,4 +1,4 @@
-"""Hashes of documents: of their contents, of all contents in order, and of removed ids."""
+"""Hashes of document contents, of the whole document list, and of ids of purged documents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ketrag_fast.types import Document
 from ketrag_fast.types.locations import to_text
 
 PURGED: Final = "\0purged "
-"""Beginning of what remains of the id of a purged document."""
+"""Prefix of the hash that replaces the id of a purged document."""
 
 
 def hashes_of(contents: Iterable[Any], path: Path) -> NDArray[np.uint8]:
@@ -31,17 +31,17 @@ def hashes_of(contents: Iterable[Any], path: Path) -> NDArray[np.uint8]:
 
 
 def fingerprint_of(hashes: NDArray[np.uint8]) -> str:
-    """Return a hash of documents, given their content hashes, and of their order."""
+    """Return a hash over content hashes in document order."""
     return bytes_digest([np.ascontiguousarray(hashes).reshape(-1).data])
 
 
 def hash_purged_id(name: str) -> str:
-    """Return the hash that remains of the id of a purged document."""
+    """Return the hash that replaces the id of a purged document."""
     return PURGED + text_digest([name])
 
 
 def content_of(document: Document) -> str:
-    """Return the hash by which a change of a document is detected."""
+    """Return a document's content hash, which changes whenever the document does."""
     parts = (document.id, document.title, document.text, metadata_json(document))
     return text_digest((*parts, to_text(document.locators)) if document.locators else parts)
 

@@ -1,7 +1,7 @@
-"""Texts of documents: in the table `texts` until a generation with them is published, then in that.
+"""Document texts: stored in the table `texts` until a generation that contains them is published.
 
-A text is stored once. The rows of `texts` make a build restartable; after the publication each is compared
-with what the generation returns, deleted, and read from there.
+A text is stored once. The rows of `texts` make a build restartable. After publication each row is compared
+with the text in the generation and deleted; from then on the text is read from the generation.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ HASH_BYTES: Final = 32
 """Length of the content hash of a document."""
 _BATCH: Final = 512
 _HEAD: Final = 8
-"""Bytes of a hash that tell documents apart well enough to look for missing ones."""
+"""Length in bytes of a hash prefix that distinguishes documents well enough to find missing texts."""
 _MUCH: Final = 2
-"""The tables are compacted if more than one page in `_MUCH` is free."""
+"""The tables are compacted if more than 1/`_MUCH` of their pages are free."""
 
 
 class DocumentTexts:
-    """The texts of the documents in `path`, the tables of an index."""
+    """The texts of the documents of an index whose tables are in the file `path`."""
 
     def __init__(self, db: sqlite3.Connection, path: Path) -> None:
         self._db = db
@@ -45,15 +45,15 @@ class DocumentTexts:
         self._published = PublishedTexts(self._layout)
 
     def read_also(self, others: Sequence[Layout]) -> None:
-        """Read texts that are neither in the tables nor published from the generations of other indexes."""
+        """Set other indexes whose generations are searched for texts that this index lacks."""
         self._published = PublishedTexts(self._layout, others)
 
     def put(self, texts: Iterable[tuple[int, str]]) -> None:
-        """Store the texts of new or changed documents, given with their keys."""
+        """Store the texts of new or changed documents; each is paired with the document's key."""
         self._db.executemany("INSERT OR REPLACE INTO texts VALUES (?, ?)", texts)
 
     def fill(self, rows: Iterable[Sequence[Any]], content: int, text: int) -> Iterator[Sequence[Any]]:
-        """Yield rows with their texts (UTF-8), which stay None if they are lost.
+        """Yield rows with their texts filled in (UTF-8); a lost text stays None.
 
         `content` and `text` are columns: the hash of the document, and its text in the tables or None.
         """
@@ -68,11 +68,11 @@ class DocumentTexts:
             yield from batch
 
     def all_here(self) -> bool:
-        """Return whether the tables have all texts, so that no generation is needed."""
+        """Return whether the tables contain all texts, so that no generation is needed."""
         return not self._absent("SELECT 1", 1)
 
     def are_in(self, hashes: NDArray[np.uint8]) -> bool:
-        """Return whether a generation has every text that the tables lack, given its `document_hashes`."""
+        """Return whether a generation with these `document_hashes` has every text that the tables lack."""
         absent = b"".join(
             content[:_HEAD] for (content,) in self._absent("SELECT content") if is_hash(content)
         )
@@ -97,7 +97,7 @@ class DocumentTexts:
             before: tuple[list[Any], Future[list[bytes | None]]] | None = None
             more = True
             while more:
-                batch = list(islice(rows, _BATCH))  # while the texts of the batch before are unpacked
+                batch = list(islice(rows, _BATCH))  # runs while the texts of the previous batch are unpacked
                 more = bool(batch)
                 found = pool.submit(published.find, [content for _, content, _ in batch])
                 if before is not None:
@@ -107,19 +107,19 @@ class DocumentTexts:
         return same
 
     def drop(self, keys: Sequence[int]) -> None:
-        """Delete texts of the tables, in the caller's transaction."""
+        """Delete texts from the tables; runs in the caller's transaction."""
         if len(keys) == self._db.execute("SELECT count(*) FROM texts").fetchone()[0]:
             self._db.execute("DELETE FROM texts")  # without reading the rows
         else:
             self._db.executemany("DELETE FROM texts WHERE document = ?", ((key,) for key in keys))
 
     def compact(self) -> None:
-        """Give the space of deleted texts back to the disk, if it is most of the file."""
+        """Compact the file if deleted texts leave much of it free."""
         free, pages = (
             int(self._db.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("freelist_count", "page_count")
         )
         if _MUCH * free > pages:
-            with suppress(StorageFull, sqlite3.OperationalError):  # it stays usable, only larger
+            with suppress(StorageFull, sqlite3.OperationalError):  # a larger file still works
                 self._db.execute("VACUUM")
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, Final
 
 _PAUSES: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5) if os.name == "nt" else ()
-"""Seconds between attempts to rename. Windows refuses it while another process has the file open."""
+"""Seconds between attempts to rename a file; Windows refuses while another process has it open."""
 
 
 def sync_folder(path: Path) -> None:
-    """Make the names in a folder durable, if the system can (not on Windows)."""
+    """Sync the directory entries of a folder to disk (does nothing on Windows)."""
     if os.name == "nt":
         return
     handle = os.open(path, os.O_RDONLY)
@@ -27,7 +27,7 @@ def sync_folder(path: Path) -> None:
 
 
 def make_folder(path: Path, mode: int = 0o777) -> None:
-    """Create a folder and its parents, with durable names.
+    """Create a folder and its parents, and sync their directory entries.
 
     Raises FileExistsError if the name is taken.
     """
@@ -40,7 +40,7 @@ def make_folder(path: Path, mode: int = 0o777) -> None:
 
 
 def sync_folders(path: Path) -> None:
-    """Sync the names in a folder and in all folders below it."""
+    """Sync the directory entries of a folder and of all folders below it."""
     for place, _, _ in os.walk(path, topdown=False):
         sync_folder(Path(place))
 
@@ -59,7 +59,7 @@ def write_json(path: Path, data: Any) -> None:
 
 
 def retry_denied(action: Callable[[], object], pauses: Sequence[float] = _PAUSES) -> None:
-    """Run `action`; after a PermissionError wait and run it again, once for each pause."""
+    """Run `action`; after a PermissionError sleep for the next of `pauses` and retry."""
     for pause in pauses:
         try:
             action()
@@ -70,7 +70,7 @@ def retry_denied(action: Callable[[], object], pauses: Sequence[float] = _PAUSES
 
 
 def replace_path(source: Path, target: Path) -> None:
-    """Rename a file over another one. On Windows it waits up to a second for readers to close that one."""
+    """Rename a file over another one. On Windows, wait up to a second until readers close the target."""
     retry_denied(lambda: source.replace(target))
 
 
@@ -106,12 +106,12 @@ def remove_folder(path: Path) -> None:
 
 
 def discard_folder(path: Path) -> None:
-    """Remove a folder and ignore errors: on Windows mapped files remain until the next time."""
+    """Remove a folder and ignore errors; on Windows mapped files remain until the next cleanup."""
     shutil.rmtree(path, ignore_errors=True)
 
 
 def discard_contents(folder: Path) -> None:
-    """Remove what is in a folder, and ignore errors."""
+    """Remove the contents of a folder, and ignore errors."""
     with suppress(OSError):
         for path in list(folder.iterdir()):
             if path.is_dir() and not path.is_symlink():

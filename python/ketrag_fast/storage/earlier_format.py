@@ -1,4 +1,4 @@
-"""Upgrading an index of format 4: texts, words and links have the same form, vectors do not."""
+"""Upgrade an index of format 4: texts, keywords and links keep their form, vectors are computed again."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _MARK: Final = "PRAGMA user_version"
 
 
 def upgrade_format(layout: Layout, lost: Collection[str]) -> None:
-    """Make an index of format 4 one of this format, without the stages `lost` and all stored vectors.
+    """Convert an index of format 4 to the current format, and drop the stages `lost` and all stored vectors.
 
-    The caller holds the builder's lock, and builds the lost stages. Older generations are removed. After a
-    kill the same call continues; an index of this format stays as it is.
+    The caller holds the builder's lock and rebuilds the lost stages. Older generations are removed. After a
+    kill the same call continues; an index of the current format is not changed.
 
     Raises:
         IndexIncompatible: the index has another format.
@@ -57,7 +57,7 @@ def upgrade_format(layout: Layout, lost: Collection[str]) -> None:
 
 
 def _without(data: Mapping[str, Any], lost: Collection[str], path: Path) -> Manifest:
-    """Return a manifest of format 4 without some stages."""
+    """Return a format 4 manifest with some stages removed."""
     try:
         if data[SEAL] != seal_of(data):
             raise ValueError("an entry is altered: the seal does not match")
@@ -69,7 +69,7 @@ def _without(data: Mapping[str, Any], lost: Collection[str], path: Path) -> Mani
 
 
 def _take_over_tables(path: Path) -> None:
-    """Delete the vectors of the tables, which generations have from this format on."""
+    """Delete the vectors from the tables, because this format stores them in generations."""
     if not path.is_file():
         return
     with writing(path), closing(connect(path, "FULL")) as db:

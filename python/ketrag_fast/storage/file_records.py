@@ -15,7 +15,7 @@ REPAIR = "run `ketrag index` again: it rebuilds whatever is damaged"
 
 @dataclass(frozen=True, slots=True)
 class FileRecord:
-    """The manifest's record of one file. `bytes` is its size; `dtype` and `shape` are those of the values."""
+    """The manifest's record of one file: size in `bytes`, and `dtype` and `shape` of the unpacked values."""
 
     bytes: int
     digest: str
@@ -42,17 +42,17 @@ class FileRecord:
 
 
 def count(value: Any) -> int:
-    """Return a non-negative integer from JSON; ValueError for anything else."""
+    """Return a JSON value that must be a non-negative integer; raises ValueError for anything else."""
     if type(value) is not int or not 0 <= value < 1 << 63:
         raise ValueError(f"{value!r} is not a count")
     return value
 
 
 def text(value: Any) -> str:
-    """Return a text from JSON; ValueError for anything else."""
+    """Return a JSON value that must be a string; raises ValueError for anything else."""
     if not isinstance(value, str):
         raise ValueError(f"{value!r} is not a text")
-    value.encode("utf-8")  # a lone surrogate, which JSON may hold, is a ValueError too
+    value.encode("utf-8")  # encoding a lone surrogate, which JSON allows, also raises ValueError
     return value
 
 

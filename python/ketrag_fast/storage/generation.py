@@ -1,9 +1,9 @@
-"""Generations: how one is opened, chosen and published. Readers open one and keep it.
+"""Open, choose and publish generations. A reader keeps the generation that it opened.
 
 Opening maps every file of the generation. A mapping needs no descriptor, lasts until it is released, is
 inherited by a fork and ends with its process, so a builder may remove the folder at any time: readers in
 this and in other processes keep what they opened, and a dead reader holds nothing. (A lock per reader
-would need a writable folder, means nothing on some network drives, and would keep the folder for
+would need a writable folder, does not work on some network drives, and would keep the folder for
 as long as a reader lives.) On Windows, where a mapped file cannot be removed, `prune` leaves it for the
 next time.
 """
@@ -40,11 +40,11 @@ from ketrag_fast.storage.manifest import Manifest, StageRecord, content_digest, 
 from ketrag_fast.storage.threads import map_threads
 
 Verify = Literal["full", "blocks", "sizes"]
-"""Verified in addition to sizes: everything on opening, each block on first read, or nothing."""
+"""What is verified in addition to file sizes: everything on opening, each block on first read, or nothing."""
 MANIFEST = "manifest.json"
 _MANY_BYTES = 1 << 24
 KEPT = 2
-"""Generations kept by default: the new one, and the one that a reader may be opening."""
+"""Default number of generations to keep: the new one, and one that a reader may be opening."""
 _DAY = 86_400.0
 
 
@@ -59,28 +59,28 @@ class Generation:
     stamp: tuple[int, int] = (0, 0)
     """Identity of its manifest file. An index that replaces another may have the same numbers."""
     delta: Delta | None = None
-    """What it is made of, if it consists of an earlier generation and changes."""
+    """The earlier generation and the changes, if this generation is stored as a delta; otherwise None."""
 
     @property
     def number(self) -> int:
-        """Ascending from 1; also part of the folder's name."""
+        """Number of the generation, counted from 1; part of the folder's name."""
         return self.manifest.generation
 
     def base_of(self, name: str, record: StageRecord, verify: Verify) -> Arrays | None:
-        """Return the arrays of a stage without changes if they are of these files and opened likewise."""
+        """Return a stage's arrays before changes, or None if records or verification differ."""
         stages = self.stages if self.delta is None else self.delta.base
         same = name in stages and self.records()[name].files == record.files
         return stages[name] if same and self.verify == verify else None
 
     def records(self) -> Mapping[str, StageRecord]:
-        """Return the records of the files in its folder."""
+        """Return the records of the files in the generation's folder."""
         return self.manifest.stages if self.delta is None else self.delta.stages
 
 
 def open_generation(folder: Path, verify: Verify = "blocks", before: Generation | None = None) -> Generation:
     """Open a generation: its manifest and all sizes are checked, the rest according to `verify`.
 
-    Files of the base of a delta that `before` has open are shared with it, and so are their unpacked values.
+    If `before` has the same base open, its mapped files and their unpacked values are shared.
     """
     stamp = stamp_of(folder)
     manifest = read_manifest(folder / MANIFEST)
@@ -101,7 +101,7 @@ def open_generation(folder: Path, verify: Verify = "blocks", before: Generation 
 
 
 def stamp_of(folder: Path) -> tuple[int, int]:
-    """Return an identity of the manifest file, which tells generations of the same name apart."""
+    """Return an identity of the manifest file, which distinguishes generations with the same name."""
     try:
         about = (folder / MANIFEST).stat()
     except OSError:
@@ -110,7 +110,7 @@ def stamp_of(folder: Path) -> tuple[int, int]:
 
 
 def _map(folder: Path, record: StageRecord, verify: Verify) -> dict[str, MappedFile]:
-    """Map a stage's files. Raises IndexDamaged for the first by name that is altered."""
+    """Map a stage's files. Raises IndexDamaged for the first altered file by name."""
     hashes = blocks.open_hashes(folder, record.files) if verify == "blocks" else {}
     found = {}
     for name, file in sorted(record.files.items()):
@@ -125,7 +125,7 @@ def _map(folder: Path, record: StageRecord, verify: Verify) -> dict[str, MappedF
 
 
 def check_stage(folder: Path, record: StageRecord, *, full: bool) -> None:
-    """Raise IndexDamaged for the first file by name that is not as it was written."""
+    """Raise IndexDamaged for the first altered file by name."""
 
     def check(name: str) -> None:
         check_file(path_of(folder, name, record.files[name]), record.files[name], full=full)
@@ -135,11 +135,11 @@ def check_stage(folder: Path, record: StageRecord, *, full: bool) -> None:
         for name in names:
             check(name)
         return
-    map_threads(check, names, os.cpu_count() or 1)  # hashing runs without the interpreter
+    map_threads(check, names, os.cpu_count() or 1)  # hashing releases the GIL
 
 
 def current_number(layout: Layout) -> int | None:
-    """Return the number in CURRENT; None if the file is missing or invalid, or names no folder."""
+    """Return the number in CURRENT; None if the file is missing or invalid, or the folder does not exist."""
     number = named_number(layout)
     return number if number in layout.generations() else None
 
@@ -158,17 +158,17 @@ def named_number(layout: Layout) -> int | None:
 
 
 def lost_number(layout: Layout) -> int | None:
-    """Return the number in CURRENT if its folder is lost and all others are older; otherwise None.
+    """Return the number in CURRENT if its folder is lost and all other generations are older; otherwise None.
 
     A builder removes a generation only after CURRENT names a newer one.
     """
-    named = named_number(layout)  # before the folders are listed: a builder may publish meanwhile
+    named = named_number(layout)  # read before listing the folders, because a builder may publish meanwhile
     numbers = layout.generations()
     return named if named is not None and numbers and numbers[-1] < named else None
 
 
 def open_current(layout: Layout, verify: Verify = "blocks", before: Generation | None = None) -> Generation:
-    """Open the generation that CURRENT names; if CURRENT is lost, the newest.
+    """Open the generation that CURRENT names, or the newest one if the file CURRENT is lost.
 
     Damage or loss of that generation is an error: an older one never replaces it silently.
     """
@@ -179,7 +179,7 @@ def open_current(layout: Layout, verify: Verify = "blocks", before: Generation |
         except IndexDamaged:
             opened, number = number, current_number(layout)
             if number == opened:
-                raise  # else a builder published and removed while this one was reading
+                raise  # otherwise a builder published a newer generation and removed this one meanwhile
     layout.require()
     numbers = layout.generations()
     if not numbers:
@@ -187,7 +187,7 @@ def open_current(layout: Layout, verify: Verify = "blocks", before: Generation |
     lost = lost_number(layout)
     if lost is not None:
         raise IndexDamaged(
-            f"{layout.generation(lost)}, which {layout.current.name} names, is lost; what is left is older",
+            f"{layout.generation(lost)}, which {layout.current.name} names, is lost; older ones are left",
             hint="run `ketrag index` again: it builds the current one from the documents",
         )
     return open_generation(layout.generation(numbers[-1]), verify)
@@ -203,7 +203,7 @@ def never_finished(layout: Layout) -> IndexMissing:
 
 
 def is_newest(layout: Layout, opened: Generation) -> bool:
-    """Return whether an open generation is the newest one, as it was when it was opened, with its files."""
+    """Return whether an open generation is still the newest one, and its files still exist unchanged."""
     folder = layout.generation(opened.number)
     numbers = layout.generations()
     if not numbers or numbers[-1] != opened.number or stamp_of(folder) != opened.stamp:
@@ -288,9 +288,9 @@ def finish_publication(layout: Layout, newest: Generation) -> None:
 
 
 def prune(layout: Layout, keep: int = KEPT, days: float | None = None) -> None:
-    """Remove older generations, except the newest (`keep` including the current one) and recent ones.
+    """Remove old generations, except the newest `keep` (including the current one) and recent ones.
 
-    Those created less than `days` ago are kept. Readers keep the files that they have open.
+    A generation is recent if it was created less than `days` ago. Readers keep the files that they have open.
     """
     current = current_number(layout)
     older = [number for number in layout.generations() if current is not None and number < current]
@@ -316,21 +316,21 @@ def drop_damaged(layout: Layout, numbers: range) -> list[int]:
 
 
 def discard(layout: Layout, number: int) -> None:
-    """Remove a generation: its name first, durably, so that a crash leaves all of it or none."""
+    """Remove a generation. It is durably renamed first, so that a crash leaves no partial generation."""
     aside = layout.work / layout.generation(number).name
     try:
         layout.work.mkdir(mode=0o700, exist_ok=True)
         move_folder(layout.generation(number), aside)
         sync_folder(layout.root)
     except OSError:
-        return  # mapped on Windows, or the disk fails: the next build removes it
+        return  # mapped on Windows, or a disk error: the next build removes it
     discard_folder(aside)
 
 
 def _age(folder: Path, now: dt.datetime) -> float:
     """Return the seconds since a generation was created; infinity if unknown.
 
-    A time in the future, after the clock was set back, counts by its distance: nothing is kept for ever.
+    A creation time in the future (the clock was set back) counts by its distance, so nothing is kept forever.
     """
     try:
         made = dt.datetime.fromisoformat(read_manifest(folder / MANIFEST).created)

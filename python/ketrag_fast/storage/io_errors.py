@@ -1,4 +1,4 @@
-"""Conversion of the system's errors into the package's: full disk, missing permissions, and the like."""
+"""Convert the operating system's errors into the package's: full disk, missing permissions and similar."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FAILED = frozenset(
 )
 _ELSEWHERE = frozenset({errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOENT})
 _UNLOCKED = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS})
-_PRIMARY = 0xFF  # SQLite's extended codes carry the primary one in their low byte
+_PRIMARY = 0xFF  # the low byte of SQLite's extended codes is the primary code
 
 
 def convert_os_error(error: OSError | sqlite3.Error, path: Path) -> KetragError | None:
@@ -81,7 +81,7 @@ def _convert_sqlite_error(error: sqlite3.Error, path: Path) -> KetragError | Non
             f"no space left to write {path}",
             hint="free some space and run the same command again: it continues from there",
         )
-    if primary == sqlite3.SQLITE_IOERR:  # also reported if its log has no room
+    if primary == sqlite3.SQLITE_IOERR:  # SQLite also reports this if there is no room for its log
         return StorageFull(
             f"no space left to write {path}, or its disk fails ({error})",
             hint="free some space and run the same command again: it continues from there",
@@ -97,14 +97,17 @@ def _convert_sqlite_error(error: sqlite3.Error, path: Path) -> KetragError | Non
     if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return tables_damaged(path, error)
     if isinstance(error, sqlite3.ProgrammingError):
-        return None  # a defect of the calling code
+        return None  # a bug in the calling code
     # Other errors (a violated constraint, invalid UTF-8, a missing table) occur with our statements only in
     # an altered file.
     return tables_damaged(path, error)
 
 
 def unreadable(error: OSError, path: Path) -> KetragError:
-    """Return the error for an unreadable file of a generation; exhausted descriptors are not damage."""
+    """Return the error for an unreadable file of a generation.
+
+    Exhausted descriptors do not count as damage.
+    """
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return too_many_files(path)
     if error.errno == errno.ENOMEM:
@@ -131,7 +134,7 @@ def tables_damaged(path: Path, what: object) -> IndexDamaged:
 
 
 def json_of(text: Any, path: Path, what: str) -> Any:
-    """Parse the JSON in a row of the tables at `path`; IndexDamaged if it is invalid."""
+    """Parse JSON from a row of the tables at `path`; raises IndexDamaged if it is invalid."""
     try:
         return json.loads(text)
     except (TypeError, ValueError, RecursionError) as error:
@@ -144,7 +147,7 @@ def too_many_files(place: object) -> TooManyFiles:
 
 
 def _no_descriptor() -> bool:
-    """Whether no file can be opened at all: SQLite only reports that it cannot open its file."""
+    """Return whether the process is out of descriptors; SQLite only reports that it cannot open its file."""
     try:
         os.close(os.open(os.devnull, os.O_RDONLY))
     except OSError as error:

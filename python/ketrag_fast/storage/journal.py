@@ -1,8 +1,8 @@
 """The journal: every reply of a language model as received, stored under the request and the model.
 
-Stored replies are never requested again: after a kill, with another core ratio, in another system. The raw
-reply is stored with the parser's result, so that a better parser needs no new call. The tables are in the
-index's SQLite file; the holder of the builder's lock is the only writer.
+A stored reply is never requested again, even after a kill, with another core ratio or in another system. The
+raw reply is stored with the parser's result, so that a better parser needs no new call. The tables are in
+the index's SQLite file; the holder of the builder's lock is the only writer.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ CREATE TABLE IF NOT EXISTS replies (
 ) STRICT, WITHOUT ROWID;
 """
 SEALED: Final = "chunk, turn, attempt, text, finish, error, verdict, entities, parser, records"
-"""The columns that a seal covers, in its order."""
+"""The columns that a row's checksum covers, in the order in which they are hashed."""
 _AT_ONCE: Final = 400
 """Keys per query; SQLite limits their number."""
 LONGEST: Final = 1_000_000
-"""Maximum stored bytes of a reply; a longer one cannot be the reply to one chunk."""
+"""Maximum size of a stored reply in bytes; no valid reply to one chunk is longer."""
 
 Verdict = Literal["clean", "repaired", "unusable"]
 
@@ -67,7 +67,7 @@ class Counts(Protocol):
 
     @property
     def tokens_shared(self) -> int:
-        """Prompt tokens that were evaluated once for many prompts."""
+        """Prompt tokens that were evaluated once and shared by many prompts."""
 
     @property
     def seconds(self) -> float:
@@ -75,10 +75,10 @@ class Counts(Protocol):
 
 
 class KeptReply(NamedTuple):
-    """One stored reply. `text` may have been cut inside a character, and is decoded with replacement.
+    """One stored reply. `text` may have been cut inside a character; it is decoded with errors replaced.
 
     `records` is the result of the parser with number `parser`, so that it need not be parsed again;
-    `entities` counts what is in them.
+    `entities` is the number of entities in it.
     """
 
     turn: int
@@ -93,7 +93,7 @@ class KeptReply(NamedTuple):
 
     @property
     def usable(self) -> bool:
-        """Whether the parser could use it."""
+        """Whether the parser could use the reply."""
         return self.verdict != "unusable"
 
 
@@ -109,7 +109,7 @@ class StoredReader:
 
 
 def reply_key(*parts: str) -> bytes:
-    """Return the 16-byte key of a request: for example of a chunk's title and text."""
+    """Return the 16-byte key of a request, such as a chunk's title and text."""
     state = hashlib.blake2b(digest_size=16)
     for part in parts:
         data = part.encode("utf-8", "surrogatepass")
@@ -119,7 +119,7 @@ def reply_key(*parts: str) -> bytes:
 
 
 def seal_of(reader: int, values: Sequence[Any]) -> bytes:
-    """Return an 8-byte checksum of a row's columns, whatever types an altered file gives them."""
+    """Return an 8-byte checksum of a row's columns. An altered file may give them any type."""
     state = hashlib.blake2b(repr(reader).encode(), digest_size=8)
     for value in values:
         data = value if isinstance(value, bytes) else repr(value).encode("utf-8", "surrogatepass")
@@ -133,24 +133,24 @@ def _prepare(db: sqlite3.Connection) -> None:
 
 
 def _require_readable(db: sqlite3.Connection) -> None:
-    """Do nothing: readers create no tables."""
+    """Do nothing, because readers create no tables."""
 
 
 class Journal(Database):
     """The stored replies of an index.
 
-    Many rows in one `transaction` are for readers without cost: losing them is cheap.
+    Write many rows in one `transaction` only for extractors that cost nothing, whose rows are cheap to lose.
     """
 
     used: set[bytes] | None = None
-    """Collects the requested keys, if set."""
+    """If set, collects the keys of all requests."""
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         # A reply may have cost money and minutes: it must survive a power cut.
         super().__init__(path, None if read_only else "FULL", _require_readable if read_only else _prepare)
 
     def reader(self, key: str, spec: str, identity: Mapping[str, Any]) -> StoredReader:
-        """Return the reader of that key, which becomes the last used."""
+        """Return the reader with this key, and mark it as the last used."""
         with writing(self.path):
             self._db.execute(
                 "INSERT INTO readers (key, spec, identity, used, hits)"
@@ -164,17 +164,17 @@ class Journal(Database):
         return found
 
     def require_sound(self) -> None:
-        """Raise IndexDamaged if replies are in the wrong place, so that builds would miss them."""
+        """Raise IndexDamaged if the table and its index disagree: builds would miss stored replies."""
         found = [str(row[0]) for row in self._db.execute("PRAGMA integrity_check(replies)")]
         if found != ["ok"]:
             raise tables_damaged(self.path, "; ".join(found)[:300])
 
     def known(self, key: str) -> StoredReader | None:
-        """Return the reader of that key, if it ever read anything."""
+        """Return the reader with this key, or None if it has no stored replies."""
         return self._reader("WHERE key = ?", (key,))
 
     def latest(self, spec: str | None = None) -> StoredReader | None:
-        """Return the reader of chunks that was last used, in all or with that name."""
+        """Return the last used reader of chunks, optionally only among those with this name."""
         if spec is None:
             return self._reader("WHERE key NOT LIKE 'model %' ORDER BY used DESC LIMIT 1", ())
         return self._reader("WHERE key NOT LIKE 'model %' AND spec = ? ORDER BY used DESC LIMIT 1", (spec,))
@@ -184,7 +184,7 @@ class Journal(Database):
         return self.reader(f"model {fingerprint}", spec, identity)
 
     def latest_model(self, spec: str | None = None) -> StoredReader | None:
-        """Return the reader of `model` that was last used, in all or with that name."""
+        """Return the last used reader of `model`, optionally only among those with this name."""
         if spec is None:
             return self._reader("WHERE key LIKE 'model %' ORDER BY used DESC LIMIT 1", ())
         return self._reader("WHERE key LIKE 'model %' AND spec = ? ORDER BY used DESC LIMIT 1", (spec,))
@@ -199,7 +199,10 @@ class Journal(Database):
                 yield row[0], row[9].decode("utf-8", "replace")
 
     def speed(self, spec: str) -> float | None:
-        """Return the seconds per token, in and out, of all replies of a model; None if it gave none."""
+        """Return seconds per input and output token over all replies of a model.
+
+        Returns None if it has no replies.
+        """
         query = (
             "SELECT sum(seconds), sum(tokens_in - tokens_shared + tokens_out) FROM replies"
             " JOIN readers ON reader = number WHERE spec = ?"
@@ -218,12 +221,15 @@ class Journal(Database):
         return StoredReader(row[0], row[1], row[2], identity, row[4])
 
     def add_hits(self, reader: int, count: int) -> None:
-        """Count chunks that had stored replies."""
+        """Add to the number of chunks answered from stored replies."""
         with writing(self.path):
             self._db.execute("UPDATE readers SET hits = hits + ? WHERE number = ?", (count, reader))
 
     def put(self, reader: int, chunk: bytes, row: KeptReply, reply: Counts | None = None) -> None:
-        """Store one reply immediately, with the counts of `reply`; replaces the same turn and attempt."""
+        """Store one reply immediately, with the counts of `reply`.
+
+        A stored reply of the same turn and attempt is replaced.
+        """
         text = row.text.encode("utf-8", "replace")[:LONGEST]
         counts = (reply.tokens_in, reply.tokens_out, reply.tokens_shared) if reply else (0, 0, 0)
         seconds = reply.seconds if reply else 0.0
@@ -237,7 +243,7 @@ class Journal(Database):
             )
 
     def judge(self, reader: int, chunk: bytes, row: KeptReply) -> None:
-        """Store the result of another parser for a stored reply."""
+        """Store the result of a newer parser for a stored reply."""
         with writing(self.path):
             self._db.execute(
                 "UPDATE replies SET verdict = ?, entities = ?, parser = ?, records = ?"
@@ -298,12 +304,12 @@ class Journal(Database):
                 yield place, found.get(key, [])
 
     def _forget(self, places: Sequence[tuple[Any, ...]]) -> NoReturn:
-        """Delete altered replies, whose content is lost, and raise IndexDamaged."""
+        """Delete altered replies, which cannot be recovered, and raise IndexDamaged."""
         with self.transaction():
             query = "DELETE FROM replies WHERE reader = ? AND chunk = ? AND turn = ? AND attempt = ?"
             self._db.executemany(query, places)
         raise IndexDamaged(
-            f"{self.path} is damaged: {len(places):,} kept replies were altered and have been deleted",
+            f"{self.path} is damaged: {len(places):,} cached replies were altered and have been deleted",
             hint="run the same command again: only these replies are requested again",
         )
 
@@ -315,12 +321,12 @@ class Journal(Database):
         wrong = sum(not is_right(reader, row) for reader, *row in rows)
         if wrong:
             raise IndexDamaged(
-                f"{self.path} is damaged: {wrong:,} kept replies are altered",
+                f"{self.path} is damaged: {wrong:,} cached replies are altered",
                 hint="`ketrag index` deletes and reports them; the next one requests them again",
             )
 
     def totals(self, reader: int, chunks: Iterable[bytes]) -> dict[str, float]:
-        """Return the spending on these chunks over all builds: calls, tokens and seconds."""
+        """Return the total calls, tokens and seconds spent on these chunks over all builds."""
         sums = [0, 0, 0, 0, 0.0]
         distinct = list(dict.fromkeys(chunks))
         for start in range(0, len(distinct), _AT_ONCE):
@@ -337,6 +343,6 @@ class Journal(Database):
 
 
 def is_right(reader: int, row: Sequence[Any]) -> bool:
-    """Return whether a row (its sealed columns and its seal) is as it was written."""
+    """Return whether a row's columns match its checksum."""
     *values, seal = row
     return bool(seal == seal_of(reader, values))

@@ -13,7 +13,7 @@ from ketrag_fast.storage.io_errors import unreadable, writing
 FORMAT = 5
 """The format of everything in the folder; an index of another format is refused."""
 EARLIER = 4
-"""The format that `ketrag upgrade` takes over."""
+"""The earlier format that `ketrag upgrade` can convert."""
 SHORT_HASH = 16
 """Bytes of a document's hash in a generation. The tables compare all 32 with what they read."""
 
@@ -22,7 +22,7 @@ MERGE = "merge.json"
 
 _GENERATION = re.compile(r"gen-(\d{6,})")
 _LONGEST = 100
-"""Characters of a name in CURRENT that can be one of a generation."""
+"""Maximum length in characters of a generation's name in CURRENT."""
 _OWN = re.compile(
     r"index\.(sqlite(-wal|-shm|-journal)?|lock|owner|id(\.[0-9a-f]{32}\.tmp)?)|CURRENT(\.tmp)?|work|allowed|sources\.stamps(\.tmp)?|gen-\d{6,}|model(\.json)?"
 )
@@ -57,32 +57,35 @@ class Layout:
 
     @property
     def work(self) -> Path:
-        """Finished stages of an unpublished build."""
+        """The folder of finished stages of an unpublished build."""
         return self.root / "work"
 
     @property
     def stamps(self) -> Path:
-        """Sizes and times of the files of the sources; never copied or bundled."""
+        """The file with sizes and times of the source files; never copied or bundled."""
         return self.root / "sources.stamps"
 
     @property
     def allowed(self) -> Path:
-        """Indexes of the documents that an `allow` condition permits."""
+        """The folder of indexes built for `allow` conditions."""
         return self.root / "allowed"
 
     @property
     def lock(self) -> Path:
-        """Held by the single builder."""
+        """The lock file of the single builder."""
         return self.root / "index.lock"
 
     @property
     def owner(self) -> Path:
-        """The process that holds the lock."""
+        """The file that names the process holding the lock."""
         return self.root / "index.owner"
 
     @property
     def identity(self) -> Path:
-        """A random number that confirmations of endpoints belong to; never copied or bundled."""
+        """The file with the random number to which endpoint confirmations are tied.
+
+        It is never copied or bundled.
+        """
         return self.root / "index.id"
 
     @property
@@ -100,7 +103,7 @@ class Layout:
         return self.root / f"gen-{number:06}"
 
     def number(self, name: str) -> int | None:
-        """Return the number of the generation with this folder name; None for another name."""
+        """Return the generation number in a folder name; None if the name is not that of a generation."""
         found = _GENERATION.fullmatch(name)
         number = int(found[1]) if found and len(name) <= _LONGEST else None
         return number if number is not None and self.generation(number).name == name else None
@@ -116,19 +119,19 @@ class Layout:
         return sorted(int(m[1]) for name in names if (m := _GENERATION.fullmatch(name)))
 
     def is_generation(self) -> bool:
-        """Whether the folder is a generation inside an index rather than an index."""
+        """Whether the folder is a generation inside an index, not an index itself."""
         return _GENERATION.fullmatch(self.root.name) is not None and (self.root / "manifest.json").is_file()
 
     def is_own(self, name: str) -> bool:
-        """Return whether an index folder may contain a name."""
+        """Return whether a file or folder name belongs to the index layout."""
         return _OWN.fullmatch(name) is not None
 
     def exists(self) -> bool:
-        """Whether there is an index, possibly unfinished."""
+        """Whether the folder contains an index, possibly unfinished."""
         return self.tables.is_file() or bool(self.generations())
 
     def require(self, hint: str | None = None) -> None:
-        """Raise IndexMissing, with this hint, unless there is an index."""
+        """Raise IndexMissing with this hint unless the folder contains an index."""
         if not self.exists():
             usual = "build one with `ketrag index SOURCE...`, or name its folder with -i/--index"
             raise IndexMissing(f"no index in {self.root}", hint=hint or usual)
@@ -148,7 +151,7 @@ class Layout:
                     ) from None
                 if not self.exists():
                     self._refuse_others()
-                    self.root.chmod(0o700)  # an empty folder; an existing index stays as it is
+                    self.root.chmod(0o700)  # only a new index: an existing one keeps its permissions
             self.work.mkdir(mode=0o700, exist_ok=True)
 
     def _refuse_others(self) -> None:

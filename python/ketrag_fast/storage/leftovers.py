@@ -21,7 +21,7 @@ _PASSING = frozenset({"publish", MERGE, build_progress.NAME, f"{build_progress.N
 
 
 class Note(NamedTuple):
-    """A leftover, its path, and its consequence."""
+    """A leftover file or folder: its kind, path and consequence."""
 
     what: str
     path: Path

@@ -1,4 +1,4 @@
-"""The lock of the single builder; readers need none."""
+"""The lock of the single builder; readers need no lock."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ketrag_fast.storage.layout import Layout
 
 @contextmanager
 def builder_lock(layout: Layout) -> Iterator[None]:
-    """Hold the index for building, or raise IndexLocked at once. The lock of a dead process is free."""
+    """Lock the index for building, or raise IndexLocked at once. A dead process no longer holds its lock."""
     lock = FileLock(layout.lock, timeout=0)
     try:
         with writing(layout.root):
@@ -26,7 +26,7 @@ def builder_lock(layout: Layout) -> Iterator[None]:
     except Timeout:
         raise IndexLocked(
             f"another process is building the index in {layout.root}{_owner(layout)}",
-            hint="wait for it to end; queries on the published generation still work",
+            hint="wait until it has finished; queries on the published generation still work",
         ) from None
     try:
         owner = {"pid": os.getpid(), "host": socket.gethostname()}

@@ -33,7 +33,7 @@ class StageRecord:
 
     @property
     def bytes(self) -> int:
-        """Total size of its files."""
+        """Total size of its files in bytes."""
         return sum(record.bytes for record in self.files.values())
 
     def to_json(self) -> dict[str, Any]:
@@ -51,7 +51,7 @@ class StageRecord:
         """Parse an entry. Raises KeyError, TypeError, ValueError or AttributeError if it is invalid."""
         files = {str(name): FileRecord.from_json(record) for name, record in data["files"].items()}
         for name in files:
-            if not name.isidentifier():  # a name is a file in this folder and never a path
+            if not name.isidentifier():  # a name must be a plain file name, never a path
                 raise ValueError(f"{name!r} is not a name of an array")
         return cls(
             text(data["name"]),
@@ -96,7 +96,10 @@ class Manifest:
         }
 
     def sealed(self) -> dict[str, Any]:
-        """Return the content of manifest.json with a hash of all entries: `digest` covers only the files."""
+        """Return the content of manifest.json with a seal over all entries.
+
+        `digest` covers only the files.
+        """
         data = self.to_json()
         return {**data, SEAL: seal_of(data)}
 
@@ -150,7 +153,7 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def sealed_json(manifest: Manifest) -> bytes:
-    """Return the content of manifest.json as it is written."""
+    """Return the sealed content of manifest.json in the form that is written to disk."""
     return (json.dumps(manifest.sealed(), ensure_ascii=False, indent=1) + "\n").encode()
 
 

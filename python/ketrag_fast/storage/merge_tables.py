@@ -1,7 +1,7 @@
-"""Merging the tables of several indexes: documents in a given order, cached vectors, replies, failures.
+"""Merge the tables of several indexes: documents in a given order, cached vectors, replies, failures.
 
 If two parts cache different results for the same text, the choice does not depend on the order of the
-parts, nor does anything built from it.
+parts, and neither does any stage built from it.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _PLACES: Final = tuple(_COLUMNS.split(", ").index(name) for name in SEALED.split
 _USABLE: Final = _COLUMNS.split(", ").index("verdict")
 
 Place = tuple[int, int, int]
-"""(key of a document in its part, number of its source in the whole, place in that source)."""
+"""(key of a document in its part, number of its source in the merged index, position in that source)."""
 
 
 @contextmanager
 def new_tables(path: Path) -> Iterator[Merged]:
-    """Write the file from scratch; complete and synced at the end. Callers remove it after an error."""
+    """Write the merged file and sync it. Callers delete the file after an error."""
     with writing(path):
         for name in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal"))):
             name.unlink(missing_ok=True)
@@ -50,7 +50,8 @@ def new_tables(path: Path) -> Iterator[Merged]:
         db = sqlite3.connect(uri, isolation_level=None, factory=Connection, uri=True)
         db.path = path
         with closing(db):
-            # Nobody reads this file before it is renamed, and an unfinished one is written again.
+            # Not durable until the end: the file is read only after it is renamed, and written again if
+            # unfinished.
             for pragma in (
                 "journal_mode = OFF",
                 "synchronous = OFF",
@@ -66,7 +67,7 @@ def new_tables(path: Path) -> Iterator[Merged]:
 
 
 class Merged:
-    """The file being written."""
+    """The merged SQLite file while it is written."""
 
     def __init__(self, db: Connection) -> None:
         self._db = db
@@ -131,7 +132,7 @@ class Merged:
         db.execute("DROP TABLE temp.wanted")
 
     def _texts(self) -> None:
-        """Copy the texts that are in the tables of the part; its generations have the others."""
+        """Copy the texts that are in the part's tables; all other texts are in the part's generations."""
         self._db.execute(
             "INSERT INTO main.texts SELECT own.key, t.text FROM temp.wanted w"
             " JOIN part.texts t ON t.document = w.key JOIN part.documents d ON d.key = w.key"
@@ -167,8 +168,9 @@ class Merged:
                 rows = [tuple(row) for row in group]
                 if not all(is_right(reader, (*_seal_row(row), row[-1])) for row in rows):
                     raise IndexDamaged(
-                        f"{path} is damaged: kept replies are altered",
-                        hint="`ketrag index` there deletes and reports them; the next one requests them",
+                        f"{path} is damaged: cached replies are altered",
+                        hint="run `ketrag index` in that folder twice: the first run deletes them, "
+                        "the second requests them again",
                     )
                 self._keep(own, chunk, rows)
 
@@ -198,7 +200,7 @@ class Merged:
             self._db.executemany("INSERT INTO main.removed VALUES (?)", ((name,) for name in sorted(gone)))
 
     def add_failures(self, parts: Sequence[Path]) -> None:
-        """Add documents that no part could read; failed chunks are found by the build."""
+        """Add documents that no part could read. Failed chunks are not copied; the build finds them again."""
         found: set[tuple[str, str, str]] = set()
         for path in parts:
             with _attach(self._db, path):
@@ -214,7 +216,7 @@ def _seal_row(row: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _rank(rows: Sequence[Sequence[Any]]) -> tuple[bool, str]:
-    """Return a sort key: usable replies first, then any deterministic order."""
+    """Return a sort key that puts usable replies first, then orders them deterministically."""
     usable = any(row[_USABLE] != "unusable" for row in rows)
     return not usable, repr([_seal_row(row) for row in rows])
 
@@ -233,7 +235,7 @@ def _attach(db: Connection, path: Path) -> Iterator[set[str]]:
 
 @contextmanager
 def _outside(db: Connection) -> Iterator[None]:
-    """Leave the transaction: SQLite cannot attach a file within one."""
+    """Commit the open transaction, because SQLite cannot attach a file inside a transaction."""
     if db.in_transaction:
         db.execute("COMMIT")
     yield

@@ -1,4 +1,4 @@
-"""Files that stored documents were read from."""
+"""Find the files from which stored documents were read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def file_of(spec: str, name: str) -> Path | None:
 
 
 def base_of(spec: str) -> Path:
-    """Return the file or folder of a source; of a glob the folder before its first pattern."""
+    """Return the file or folder of a source; for a glob, the folder before its first pattern."""
     base = Path(spec)
     while glob.has_magic(str(base)) and not base.exists():
         base = base.parent
@@ -36,7 +36,7 @@ def _below(base: Path, name: str) -> Path | None:
 
 
 def _within(base: Path, name: str) -> str | None:
-    """Return an id without the end of its source's path, which tells it from one of another source."""
+    """Return an id without the source path suffix that distinguishes it from ids of other sources."""
     parts = name.split("/")
     counts = (count for count in range(1, len(parts)) if base.parts[-count:] == tuple(parts[:count]))
     return next(("/".join(parts[count:]) for count in counts), None)

@@ -2,7 +2,7 @@
 
 A document is verified by the hash of everything stored of it, which needs its text. For a document that has
 not changed since its generation was published, the arrays hold what was hashed, and their checksums are
-verified: it is enough that the tables still have the same id, title and metadata.
+verified. It is then enough to check that the tables still have the same id, title and metadata.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def are_as_published(tables: Tables, units: Mapping[str, NDArray[Any]], rows: ND
     Args:
         tables: the current documents.
         units: the intact arrays of the stage "units" of a generation.
-        rows: for each current document its row in `units`, or -1 for one that is new.
+        rows: the row of each current document in `units`; -1 for a new document.
 
     Raises:
         IndexDamaged: a text in the tables does not match the hash of its document.
@@ -63,7 +63,7 @@ def are_as_published(tables: Tables, units: Mapping[str, NDArray[Any]], rows: ND
 def _is_column(
     units: Mapping[str, NDArray[Any]], name: str, rows: NDArray[np.uint32], values: Iterable[bytes]
 ) -> bool:
-    """Return whether some rows of published strings are these values."""
+    """Return whether the given rows of a published string column equal these values."""
     blob, offsets = _core.take_strings((units[f"{name}_blob"], units[f"{name}_offsets"]), rows)
     found = list(values)
     lengths = np.fromiter(map(len, found), np.uint64, len(found))

@@ -1,9 +1,9 @@
 """Texts of documents in published generations, each stored once and compressed.
 
-The stage "units" stores the texts of all units, and of each row of documents what no unit covers. Documents
-are found by the hash of everything stored of them, so a text is right or is not found, whatever generation it
-is read from. Only the blocks that hold the wanted texts are verified and unpacked; a damaged block affects no
-other document.
+The stage "units" stores the texts of all units, and the rest of each document that no unit covers. Documents
+are looked up by the hash of all their stored data, so a text that is found is correct, whichever generation
+it is read from. Only the blocks that hold the requested texts are verified and unpacked; a damaged block
+affects no other document.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ketrag_fast.storage.layout import SHORT_HASH, Layout
 UNITS: Final = "units"
 """The stage that stores the texts."""
 _RUN: Final = 256
-"""Documents that are restored together."""
+"""Maximum number of documents that are restored together."""
 
 
 class PublishedTexts:
@@ -38,7 +38,7 @@ class PublishedTexts:
         self._opened: list[_UnitTexts] | None = None
 
     def find(self, contents: Sequence[bytes]) -> list[bytes | None]:
-        """Return the texts of documents with these content hashes; None for those that no generation has.
+        """Return the texts of documents with these content hashes; None for a text that no generation has.
 
         Examples:
             >>> PublishedTexts(layout).find([bytes(32)])
@@ -76,7 +76,7 @@ def _open(layout: Layout, numbers: Sequence[int]) -> Iterator[_UnitTexts]:
             units = open_generation(layout.generation(number)).stages[UNITS]
             yield _UnitTexts(units)
         except (IndexDamaged, IndexIncompatible, KeyError, ValueError):
-            continue  # an older generation may have the texts
+            continue  # an older generation may still have the texts
 
 
 class _UnitTexts:
@@ -110,7 +110,7 @@ class _UnitTexts:
         same = (self._hashes[self._order[at]] == wanted).all(axis=1)
         found = np.where(same, self._order[at], -1).tolist()
         for number in np.flatnonzero((self._heads[at] == heads) & ~same).tolist():
-            other = self._number(contents[number])  # of several with this head
+            other = self._number(contents[number])  # several hashes may share this prefix
             found[number] = -1 if other is None else other
         return [None if number < 0 else number for number in found]
 
@@ -152,10 +152,10 @@ def restore_texts(
 
     Args:
         units: The stage that stores the texts.
-        first_row: What `first_rows` returns for it.
-        first_unit: The first unit of each document, and the number of units.
+        first_row: The result of `first_rows` for `units`.
+        first_unit: The first unit of each document, followed by the number of units.
         first: Number of the first document.
-        last: Number after that of the last document.
+        last: Number of the last document plus 1.
     """
     row, end = int(first_row[first]), int(first_row[last])
     unit, stop = int(first_unit[first]), int(first_unit[last])
@@ -173,7 +173,7 @@ def restore_texts(
 
 
 def first_rows(units: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
-    """Return the first row of each document, and the number of rows.
+    """Return the first row of each document, followed by the number of rows.
 
     A document with sections has a row for each of them, all with its id.
     """
@@ -197,7 +197,7 @@ def _slice_strings(
 
 
 def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield ranges of adjacent numbers, each of at most `_RUN`."""
+    """Yield ranges of consecutive numbers, each at most `_RUN` long."""
     start = 0
     for at in range(1, len(numbers) + 1):
         if at == len(numbers) or numbers[at] != numbers[at - 1] + 1 or at - start == _RUN:

@@ -18,13 +18,13 @@ from ketrag_fast.types import Failure
 
 
 def failures(layout: Layout) -> list[Failure]:
-    """Return the documents and chunks that the last build could not use."""
+    """Return the documents and chunks that failed in the last build."""
     rows = _rows(layout, "SELECT document, code, message FROM failures ORDER BY rowid")
     return [Failure(*row) for row in rows]
 
 
 def readings(layout: Layout, key: str) -> dict[str, float]:
-    """Return the spending of a reader in this index over all builds.
+    """Return the total usage of a reader (LLM and prompt) in this index over all builds.
 
     `calls`, tokens, seconds, and the chunks that a later build did not request again (`cache_hits`).
     """
@@ -44,7 +44,7 @@ def contents(layout: Layout) -> frozenset[str]:
 
 
 def runs(layout: Layout, most: int) -> list[tuple[str, float, int, str]]:
-    """Return start, seconds, generation and report (JSON) of the latest builds, the latest first.
+    """Return start, seconds, generation and report (JSON) of the latest builds, newest first.
 
     Builds that changed nothing and had no failures are not stored.
     """

@@ -1,6 +1,6 @@
-"""The table of source files that were read: by its rows a build recognises unchanged files.
+"""The table of source files read so far, by which a build recognises unchanged files.
 
-A row is only a reason not to parse a file again. The documents of the file have separate checksums.
+A row only saves parsing a file again. The documents of the file have their own checksums.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CREATE TABLE IF NOT EXISTS file_readings (
 _COLUMNS = "source, file, size, changed, digest, reader, documents, failures"
 
 FileKey = tuple[int, str]
-"""The number of a source, and the id of a file in it."""
+"""The number of a source, and the id of a file in that source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +50,9 @@ class FileReading:
 
 
 def load_file_readings(db: sqlite3.Connection) -> dict[FileKey, FileReading]:
-    """Return all rows. Rows that are not valid are left out, so that their files are read again.
+    """Return all valid rows. Invalid rows are skipped, so that their files are read again.
 
-    So are rows without content hashes, which earlier versions stored.
+    Rows without content hashes, which earlier versions stored, are skipped too.
     """
     if db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'file_readings'").fetchone() is None:
         return {}
@@ -81,7 +81,7 @@ def _pair(value: Any) -> tuple[Any, Any]:
 def store_file_readings(
     db: sqlite3.Connection, rows: Mapping[FileKey, FileReading], gone: Iterable[FileKey]
 ) -> None:
-    """Insert or replace rows, and delete those of `gone`."""
+    """Insert or replace rows, and delete the rows of the files in `gone`."""
     db.execute(_SCHEMA)
     db.executemany("DELETE FROM file_readings WHERE source = ? AND file = ?", gone)
     db.executemany(

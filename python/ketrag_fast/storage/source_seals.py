@@ -1,4 +1,4 @@
-"""Checksums of the registered sources: an altered path would be read instead."""
+"""Checksums of the registered sources, so that a build never reads from an altered path."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ def seal_sources(db: sqlite3.Connection) -> None:
 
 
 def source_seal(row: tuple[Any, ...]) -> str:
-    """Return the checksum of a row of `SOURCE_ROWS`, whatever types it has."""
+    """Return the checksum of a row of `SOURCE_ROWS`, whose values may have any type."""
     number, *texts = row
     return bytes_digest([str(number).encode(), *(text or b"" for text in texts)])

@@ -1,4 +1,4 @@
-"""Sizes and times of the files of an index: by them a query recognises changes without reading anything.
+"""Sizes and times of the source files, by which a query recognises changes without reading the files.
 
 The file is next to the tables. It is not a part of a generation, which has no times, and is neither copied
 nor bundled, because elsewhere there are other files. Without it nothing is known about the sources, which is
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 _FORMAT: Final = 1
 _COARSE: Final = 1_000_000_000
 _FINE: Final = 20_000_000
-"""Nanoseconds within which two changes may have the same time, if times are whole seconds and if not."""
+"""Time resolution in ns, for file systems with whole seconds and for all others."""
 UNKNOWN: Final = -2
-"""The time of a file that changed so recently that the next change may have the same time."""
+"""Stands for the time of a file that changed so recently that the next change may have the same time."""
 
 Stamp = tuple[int, int]
 """Size in bytes and time of change in ns."""
@@ -41,9 +41,9 @@ Stamp = tuple[int, int]
 
 @dataclass(slots=True)
 class SourceStamps:
-    """What a source consisted of when it was read.
+    """The files and folders of a source when it was read.
 
-    `folders` include the files that decide what is left out. `others` are hashes of the paths of files
+    `folders` include the ignore files. `others` are hashes of the paths of files
     without documents. `is_complete` tells whether a new file changes the time of one of the folders.
     """
 
@@ -55,7 +55,7 @@ class SourceStamps:
 
 
 def stamps_of(paths: Sequence[str], now: int) -> list[Stamp]:
-    """Return size and time of files at the time `now` (ns); (-1, -1) for a missing one."""
+    """Return size and time of files at the time `now` (ns); (-1, -1) for a missing file."""
     found = _core.file_stamps(_packed(paths)).tolist()
     return [(size, _settled(time, now)) for size, time in found]
 
@@ -66,7 +66,7 @@ def _settled(time: int, now: int) -> int:
 
 
 def path_hash(path: str) -> int:
-    """Return a number that stands for a path."""
+    """Return a 64-bit hash of a path."""
     return int.from_bytes(blake2b(fsencode(path), digest_size=8).digest(), "little")
 
 
@@ -75,7 +75,7 @@ def _packed(paths: Iterable[str]) -> bytes:
 
 
 def write_stamps(layout: Layout, sources: Sequence[SourceStamps], reader: str) -> None:
-    """Store the stamps of all sources, read by readers of this version."""
+    """Store the stamps of all sources, with the version of the file readers."""
     head = {
         "format": _FORMAT,
         "reader": reader,
@@ -93,7 +93,7 @@ def write_stamps(layout: Layout, sources: Sequence[SourceStamps], reader: str) -
 
 @dataclass(frozen=True, slots=True)
 class StoredStamps:
-    """The stamps of an index as they are stored."""
+    """The stamps of an index in the form in which they are stored."""
 
     reader: str
     sources: Sequence[tuple[str, int, int, int, bool]]
@@ -124,7 +124,7 @@ class StoredStamps:
         return found
 
     def is_changed(self, path: str) -> bool:
-        """Return whether a file of the sources has changed; False for another file."""
+        """Return whether a source file has changed; False for a path that is not a source file."""
         row = self._row(path)
         if row is None:
             return False
@@ -133,13 +133,13 @@ class StoredStamps:
         return bool(now[0] >= 0 and (now[0] != size or time not in (UNKNOWN, now[1])))
 
     def time_of(self, path: str) -> int | None:
-        """Return when a file of the sources had changed last (ns); None for another file or if unknown."""
+        """Return the last change time (ns) of a source file; None if unknown or not a source file."""
         row = self._row(path)
         time = UNKNOWN if row is None else int(self.stamps[row, 1])
         return time if time >= 0 else None
 
     def _row(self, path: str) -> int | None:
-        """Return the row of a path; None for another one."""
+        """Return the row of a path; None for an unknown path."""
         name = fsencode(path) + b"\0"
         at = 0 if self.paths.startswith(name) else self.paths.find(b"\0" + name) + 1
         if at == 0 and not self.paths.startswith(name):
@@ -178,6 +178,6 @@ def _text(name: bytes) -> str:
 def merged_stamps(
     before: StoredStamps | None, new: Mapping[str, SourceStamps], specs: Iterable[str]
 ) -> list[SourceStamps]:
-    """Return the stamps of all sources in order: the new ones, and the earlier ones of those not read now."""
+    """Return stamps of all sources in order; sources not read now keep their earlier stamps."""
     old = {} if before is None else {one.spec: one for one in before.unpacked()}
     return [found for spec in specs if (found := new.get(spec) or old.get(spec)) is not None]

@@ -1,4 +1,4 @@
-"""The sources of an index, with checksums that show an altered row."""
+"""The sources of an index, with checksums that reveal altered rows."""
 
 from __future__ import annotations
 
@@ -70,17 +70,17 @@ class SourceTable(Database):
     def drop_altered_sources(self) -> None:
         """Delete altered rows of sources, for a build that is given all sources again.
 
-        Must run in a transaction, at whose end no document may refer to a deleted source.
+        Must run in a transaction; by its end no document may refer to a deleted source.
         """
         wrong = [(number,) for number in self._altered_sources()]
         if wrong:
             self._db.execute("PRAGMA defer_foreign_keys = ON")
-            self._db.execute("REINDEX sources")  # its index may still have the former value
+            self._db.execute("REINDEX sources")  # SQLite's index may still have the old value
             self._db.executemany("DELETE FROM sources WHERE number = ?", wrong)
             self._db.executemany("DELETE FROM source_seals WHERE number = ?", wrong)
 
     def _texts(self, row: tuple[Any, ...], what: str) -> tuple[Any, ...]:
-        """Return a row that ends with three texts, which SQLite does not check itself."""
+        """Check that the last three values of a row are strings, which SQLite does not enforce; return it."""
         if not all(isinstance(value, str) for value in row[-3:]):
             raise tables_damaged(self.path, f"the row of {what} is invalid: {row!r:.200}")
         return row
@@ -110,19 +110,22 @@ class SourceTable(Database):
         seal_sources(self._db)
 
     def remove_source(self, number: int) -> None:
-        """Delete a source whose documents are gone."""
+        """Delete a source whose documents have been deleted."""
         self._db.execute("DELETE FROM sources WHERE number = ?", (number,))
         self._db.execute("DELETE FROM source_seals WHERE number = ?", (number,))
 
     def program_source(self) -> int | None:
-        """Return the number of the source of documents that a program added; None if there is none yet."""
+        """Return the number of the source for documents added by a program.
+
+        Returns None if there is no such source yet.
+        """
         own = (row.number for row in self.sources() if (row.kind, row.spec) == ("documents", ""))
         return next(own, None)
 
     def origins(self, names: Iterable[str] | None = None) -> dict[str, str]:
-        """Return the path or glob of the source of each document, or of those with the given ids.
+        """Map document ids to the path or glob of their source, for all documents or the given ids.
 
-        Documents of a program have none. Raises IndexDamaged if the row of a source is altered.
+        Documents added by a program are omitted. Raises IndexDamaged if the row of a source is altered.
         """
         self.sources()
         query = "SELECT id, spec FROM documents JOIN sources ON number = source WHERE spec != ''"
@@ -136,7 +139,7 @@ class SourceTable(Database):
         return found
 
     def folder_descriptions(self) -> dict[str, str]:
-        """Return the descriptions of folders by path; that of the whole index has the key ""."""
+        """Return folder descriptions by path; the key "" has the description of the whole index."""
         if "descriptions" not in self.tables():
             return {}
         return {

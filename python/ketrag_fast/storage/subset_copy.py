@@ -1,4 +1,4 @@
-"""Copies the tables of an index with some of its documents to a new file, row by row."""
+"""Copy the tables of an index, restricted to some of its documents, to a new file."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ketrag_fast.storage.tables import Tables
 _SLICE: Final = 256
 """Rows between two checks."""
 _KEPT: Final = ("vector_models", "vectors", "readers", "replies")
-"""Tables of model results. Their keys are hashes of requests, so that rows of other documents are useless;
-the build that follows purges the rows that it does not request.
+"""Tables of model results. Their keys are hashes of requests, so the copy includes rows of other documents;
+the following build purges the rows that it does not request.
 """
 
 _TEXTS: Final = (
@@ -29,7 +29,7 @@ _Checked = Callable[[Iterable[Any]], Iterator[Any]]
 def copy_subset(
     source: Path, target: Path, wanted: Collection[str], check: Callable[[], object] = lambda: None
 ) -> str:
-    """Copy the documents with these ids, and all results of models, to `target`.
+    """Copy the documents with these ids and all model results to `target`.
 
     Returns the fingerprint of all documents of `source` at that moment, as in a generation's manifest.
     `check` is called every few rows, and raises to stop.
@@ -68,7 +68,7 @@ def copy_subset(
 
 
 def _documents(old: Any, new: Any, ids: frozenset[str], checked: _Checked) -> dict[int, int]:
-    """Copy documents; return a map of their keys, which are renumbered to hide gaps."""
+    """Copy documents; return a map from old to new keys, renumbered so that gaps reveal nothing."""
     query = "SELECT key, id, source, content, title, metadata, chars FROM documents ORDER BY source, place"
     sources: dict[int, int] = {}
     keys: dict[int, int] = {}

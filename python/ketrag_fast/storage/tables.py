@@ -84,7 +84,7 @@ _PAYLOAD = (
     f" CAST(data AS BLOB) {_LOCATED}"
 )
 _TEXT = 2
-"""The text among the hashed columns of `_PAYLOAD`."""
+"""Index of the text among the hashed columns of `_PAYLOAD`."""
 _PENDING_PURGE = "\0pending purge"
 """Name of the setting that a purge stores until it is complete; no setting of a build has this name."""
 _DOCUMENT = f"content, CAST(text AS BLOB), id, title, metadata, data {_LOCATED}"
@@ -120,7 +120,7 @@ def _prepare(path: Path, read_only: bool, db: sqlite3.Connection) -> None:
 
 
 def has_tables(path: Path) -> bool:
-    """Return whether a file has tables: a build that was killed in its first moment leaves none."""
+    """Return whether a file has tables; a build killed right at its start leaves a file without any."""
     versions: list[int] = []
     if path.is_file():
         read = "PRAGMA user_version"
@@ -156,7 +156,7 @@ class Tables(SourceTable):
             yield from self._db.execute(f"{query} WHERE id = ?", (name,))
 
     def altered(self) -> dict[int, str]:
-        """Return the documents (key to id) whose stored payload does not match their hash."""
+        """Map the keys of documents whose stored content does not match their hash to their ids."""
         rows = self._db.execute(f"SELECT key, id, {_PAYLOAD} ORDER BY source, place")
         return {
             key: name for key, name, *payload in self.texts.fill(rows, 2, 5) if not _is_unaltered(*payload)
@@ -165,7 +165,7 @@ class Tables(SourceTable):
     def check(self, which: str = "3") -> None:
         """Raise IndexDamaged if SQLite finds inconsistent pages, rows or indexes.
 
-        `which` is the number of findings after which it stops, or the name of one table.
+        `which` is the maximum number of findings, or the name of the one table to check.
         """
         found = [str(row[0]) for row in self._db.execute(f"PRAGMA integrity_check({which})")]
         if found != ["ok"]:
@@ -178,11 +178,11 @@ class Tables(SourceTable):
             json_of(report, self.path, f"the report of run {number}")
 
     def verify(self) -> None:
-        """Raise IndexDamaged if the text of a document is altered. Computed once for each change."""
+        """Raise IndexDamaged if the text of a document is altered. Checked once after each change."""
         changes = self._db.total_changes
         if self.is_verified():
             return
-        self.check("documents")  # their order is read from an index, which may differ from the rows
+        self.check("documents")  # the order is read from SQLite's index, which may disagree with the rows
         wrong = sorted(map(repr, self.altered().values()))
         if wrong:
             more = f" and {len(wrong) - 3:,} more" if len(wrong) > 3 else ""
@@ -198,11 +198,11 @@ class Tables(SourceTable):
         return self._verified == self._db.total_changes
 
     def set_verified(self) -> None:
-        """Record that the current documents were verified otherwise than by `verify`."""
+        """Record that the current documents were verified by other means than `verify`."""
         self._verified = self._db.total_changes
 
     def descriptions(self) -> Iterator[tuple[bytes, bytes, bytes, int]]:
-        """Yield id, title and metadata as UTF-8, and whether the tables have the text, in document order."""
+        """Yield id, title, metadata (UTF-8) and whether the tables have the text, in document order."""
         self.check("documents")
         query = (
             "SELECT CAST(id AS BLOB), CAST(title AS BLOB), CAST(metadata AS BLOB), stored.document NOT NULL "
@@ -215,7 +215,7 @@ class Tables(SourceTable):
         return self._db.execute("SELECT 1 FROM locators LIMIT 1").fetchone() is not None
 
     def insert(self, new: Sequence[tuple[Document, int, int, str]]) -> None:
-        """Add documents, given with source, place and content hash; many at once take half the time."""
+        """Insert documents with their sources, positions and content hashes; batches are twice as fast."""
         self.content_hashes.mark()
         last = self._db.execute("SELECT coalesce(max(key), 0) FROM documents").fetchone()[0]
         self._db.executemany(
@@ -277,11 +277,11 @@ class Tables(SourceTable):
         self._db.executemany("DELETE FROM documents WHERE key = ?", ((key,) for key in keys))
 
     def removed(self) -> set[str]:
-        """Return the ids that are skipped although a source has them, because they were removed."""
+        """Return the removed ids, which builds skip although a source still has them."""
         return {name for (name,) in self._db.execute("SELECT id FROM removed")}
 
     def set_removed(self, ids: Iterable[str], removed: bool) -> None:
-        """Add ids to those that are skipped, or delete them from these."""
+        """Add ids to the removed ids, or delete them from the removed ids."""
         query = "INSERT OR IGNORE INTO removed VALUES (?)" if removed else "DELETE FROM removed WHERE id = ?"
         self._db.executemany(query, ((name,) for name in ids))
 
@@ -309,7 +309,7 @@ class Tables(SourceTable):
         return {name: json_of(value, self.path, f"setting {name!r}") for name, value in rows}
 
     def pending_purge(self) -> set[str] | None:
-        """Return hashes of the patterns of a purge that was not completed; None if there is no such purge."""
+        """Return hashes of the patterns of an unfinished purge; None if there is no unfinished purge."""
         row = self._db.execute("SELECT value FROM settings WHERE name = ?", (_PENDING_PURGE,)).fetchone()
         if row is None:
             return None
@@ -331,11 +331,11 @@ class Tables(SourceTable):
         )
 
     def file_readings(self) -> dict[FileKey, FileReading]:
-        """Return how the files of converted formats were read."""
+        """Return the stored readings of files in converted formats."""
         return load_file_readings(self._db)
 
     def set_file_readings(self, rows: Mapping[FileKey, FileReading], gone: Iterable[FileKey]) -> None:
-        """Store how files were read, and delete the rows of `gone`."""
+        """Store readings of files, and delete the readings of the files in `gone`."""
         store_file_readings(self._db, rows, gone)
 
     def hand_over(self, generation: int) -> None:
@@ -360,7 +360,10 @@ class Tables(SourceTable):
         return self.content_hashes.fingerprint()
 
     def some(self, numbers: Sequence[int]) -> Iterator[StoredDocument]:
-        """Yield documents by their numbers in document order. Raises IndexDamaged if one is altered."""
+        """Yield the documents with these numbers (in document order).
+
+        Raises IndexDamaged if one is altered.
+        """
         keys = self._ordered_keys() if numbers else ()
         query = f"SELECT {_PAYLOAD} WHERE key = ?"
         rows = (self._db.execute(query, (keys[number],)).fetchone() for number in numbers)
@@ -377,7 +380,7 @@ class Tables(SourceTable):
         return np.ascontiguousarray(hashes_of((content for (content,) in rows), self.path)[:, :SHORT_HASH])
 
     def is_removed(self, ids: Iterable[str]) -> bool:
-        """Return whether one of these ids is skipped because it was removed."""
+        """Return whether any of these ids was removed, so that builds skip it."""
         names = [mark for name in ids for mark in (name, hash_purged_id(name))]
         query = "SELECT 1 FROM removed WHERE id = ?"
         return any(self._db.execute(query, (name,)).fetchone() for name in names)
@@ -388,12 +391,12 @@ class Tables(SourceTable):
         return -1 if row[0] is None else int(row[0])
 
     def count_through(self, source: int) -> int:
-        """Return the number of documents of a source and of those before it."""
+        """Return the number of documents of a source and of all earlier sources."""
         query = "SELECT count(*) FROM documents WHERE source <= ?"
         return int(self._db.execute(query, (source,)).fetchone()[0])
 
     def _ordered_keys(self) -> Sequence[int]:
-        """Return the keys of the documents in their order. Read once for each change."""
+        """Return the keys of the documents in order. Read once after each change."""
         changes = self._db.total_changes
         if self._keys is None or self._keys[0] != changes:
             rows = self._db.execute("SELECT key FROM documents ORDER BY source, place")
@@ -447,12 +450,12 @@ class Tables(SourceTable):
         return self.content_hashes.characters()
 
     def characters_of(self, keys: Iterable[int]) -> int:
-        """Return the code points of some documents' texts."""
+        """Return the number of code points of each of the given documents."""
         query = "SELECT chars FROM documents WHERE key = ?"
         return sum(int(self._db.execute(query, (key,)).fetchone()[0]) for key in keys)
 
     def purge(self, vectors: Iterable[tuple[int, str, bytes]], replies: Iterable[bytes]) -> bool:
-        """Delete all other vectors and replies, the log of builds, and sources that name a purged document.
+        """Delete unused vectors and replies, the log of builds, and sources that name a purged document.
 
         Only hashes remain of the ids that were removed. Returns whether the deleted data is erased from the
         file and its log; it is not while another connection reads an earlier state (waits 5 s for it).
@@ -533,7 +536,7 @@ class Tables(SourceTable):
 
 
 def _may_have_documents(spec: str, purged: set[str]) -> bool:
-    """Return whether a source can get documents other than the purged ones, given their names."""
+    """Return whether a source may later yield documents other than the purged ones, given their names."""
     if os.path.isdir(spec):  # noqa: PTH112 - False for a name that is invalid
         return True
     return Path(spec).name not in purged and (os.path.lexists(spec) or glob.has_magic(spec))
@@ -544,5 +547,5 @@ def _payload(document: Document) -> tuple[str, str, int]:
 
 
 def _is_unaltered(content: object, *parts: bytes | None) -> bool:
-    """Return whether the columns of `_PAYLOAD` match the content hash; a lost text is None."""
+    """Return whether the columns of `_PAYLOAD` match the content hash; the text is None if it is lost."""
     return parts[_TEXT] is not None and raw_digest(part for part in parts if part is not None) == content

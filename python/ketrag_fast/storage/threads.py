@@ -1,7 +1,7 @@
-"""The same work on several items at once, on threads that may fail to start.
+"""Run the same function on several items in threads, even if some threads fail to start.
 
-The interpreter's pools wait for each thread to report its start, for ever if the thread dies from lack of
-memory before it can. Here nobody waits for a thread, only for the item that it took.
+The standard library's pools wait for each thread to report its start, forever if the thread dies from lack of
+memory before that. Here the caller waits only for the items that threads have taken.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ _LOOK: Final = 0.05
 def map_threads(work: Callable[[T], R], items: Sequence[T], threads: int) -> list[R]:
     """Return the results of `work` for each item, in order. The first error by index is raised at the end."""
     # Everything that a thread needs is allocated first, so that it can report that memory is exhausted.
-    # Without the GIL two threads can get one item from an iterator, but not from `pop`. None ends a thread.
+    # Without the GIL two threads can get the same item from an iterator, but not from `pop`. None ends a
+    # thread.
     places = [None] * max(threads, 1) + list(reversed(range(len(items))))
     results: list[Any] = [None] * len(items)
     errors: list[BaseException | None] = [None] * len(items)

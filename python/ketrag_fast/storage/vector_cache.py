@@ -1,7 +1,7 @@
-"""Vectors of texts in SQLite: those that no generation has, and the codes of a build that is not finished.
+"""Vectors stored in SQLite: those that no generation stores, and the codes of an unfinished build.
 
 Vectors of entities and of other generated texts stay in the tables of the index, under (model, role, text).
-Those of units and sentences are in the published generation, and while a build runs in its journal.
+Vectors of units and sentences are in the published generation; during a build they are in its journal.
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ class VectorTable:
     """The cached vectors. Takes a path, or an open connection, which it neither configures nor closes."""
 
     used: set[tuple[int, str, bytes]] | None = None
-    """Collects the requested keys, if set."""
+    """If set, collects the keys of all requests."""
 
     def __init__(self, place: Path | sqlite3.Connection) -> None:
         self.altered = 0
-        """Number of altered vectors."""
+        """Number of altered vectors found so far."""
         self._own = not isinstance(place, sqlite3.Connection)
         if isinstance(place, sqlite3.Connection):
             self._db = place
@@ -92,7 +92,7 @@ class VectorTable:
         self.close()
 
     def close(self) -> None:
-        """Close the connection if it was opened here."""
+        """Close the connection if this object opened it."""
         if self._own:
             self._db.close()
 
@@ -116,13 +116,13 @@ class VectorTable:
         return int(found[0]), int(found[1]), found[2], json_of(found[3], self._path, "a model of vectors")
 
     def dimension(self, fingerprint: str) -> int | None:
-        """Return the dimension of a model's vectors, if there are any."""
+        """Return the dimension of a model's vectors, or None if it has no vectors."""
         query = "SELECT dimension FROM vector_models WHERE fingerprint = ?"
         found = self._db.execute(query, (fingerprint,)).fetchone()
         return int(found[0]) if found else None
 
     def get(self, model: int, role: str, keys: Sequence[bytes], out: Vectors) -> NDArray[np.bool_]:
-        """Fill the rows of `out` [len(keys), d] whose text is cached; return which rows those are."""
+        """Fill the rows of `out` [len(keys), d] whose text is cached; return a mask of the filled rows."""
         if self.used is not None:
             self.used.update((model, role, key) for key in keys)
         known = np.zeros(len(keys), bool)
@@ -145,7 +145,7 @@ class VectorTable:
         return known
 
     def _is_right(self, role: str, key: bytes, blob: Any, size: int, known: bool = True) -> bool:
-        """Return whether a row is as it was stored; otherwise its text is embedded again."""
+        """Return whether a row matches its checksum; otherwise its text is embedded again."""
         right = known and isinstance(blob, bytes) and len(blob) == size + _SUM
         right = right and blob[size:] == _sum(role, key, blob[:size])
         self.altered += not right
@@ -162,11 +162,11 @@ class VectorTable:
                 wrong += not self._is_right(role, key, blob, 4 * dimension)
         if wrong:
             raise tables_damaged(
-                path, f"{wrong:,} kept vectors are altered; a build embeds these texts again"
+                path, f"{wrong:,} cached vectors are altered; a build embeds these texts again"
             )
 
     def put(self, model: int, role: str, keys: Sequence[bytes], vectors: Vectors) -> None:
-        """Store vectors, all or none; existing texts get the new ones."""
+        """Store vectors in one transaction, replacing those of texts that are already cached."""
         wide = np.ascontiguousarray(vectors, "<f4")
         blobs = ((key, wide[place].tobytes()) for place, key in enumerate(keys))
         rows = ((model, role, key, blob + _sum(role, key, blob)) for key, blob in blobs)
@@ -213,7 +213,7 @@ CREATE TABLE IF NOT EXISTS codes (
 
 
 class CodeJournal:
-    """What a build has encoded so far, as codes: after a kill the next build continues from it."""
+    """Vectors that a build has encoded so far, as codes; after a kill the next build continues from them."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -236,7 +236,7 @@ class CodeJournal:
         return self._numbers[name]
 
     def get(self, name: str, keys: Sequence[bytes], out: NDArray[Any]) -> NDArray[np.bool_]:
-        """Fill the rows of `out` whose text is stored under this name; return which rows those are."""
+        """Fill the rows of `out` whose text is stored under this name; return a mask of the filled rows."""
         known = np.zeros(len(keys), np.bool_)
         if self._db is None and not self._path.is_file():
             return known
@@ -257,7 +257,7 @@ class CodeJournal:
         return known
 
     def put(self, name: str, keys: Sequence[bytes], rows: NDArray[Any]) -> None:
-        """Store rows under this name, all or none."""
+        """Store rows under this name in one transaction."""
         db, number = self._open(), self._number(name)
         blobs = ((key, row.tobytes()) for key, row in zip(keys, rows, strict=True))
         db.execute("BEGIN IMMEDIATE")
@@ -273,7 +273,7 @@ class CodeJournal:
         db.execute("COMMIT")
 
     def close(self) -> None:
-        """Close the file, which stays."""
+        """Close the file without deleting it."""
         if self._db is not None:
             self._db.close()
         self._db, self._numbers = None, {}

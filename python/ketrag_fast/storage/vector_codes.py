@@ -22,9 +22,9 @@ FORMATS: Final = ("4bit", "int8", "f32")
 """The formats of units, the coarsest first."""
 SIGNS: Final = "signs"
 _CODES: Final = {"4bit": "nibbles", "int8": "codes", "f32": "vectors"}
-"""The field of a row that has its codes, by format."""
+"""The name of the field that holds a row's codes, by format."""
 _DECODED: Final = 1 << 16
-"""Rows that are decoded at a time, because intermediate values take more memory than codes."""
+"""Number of rows decoded at a time, because intermediate values need more memory than the codes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Packing:
 
     @property
     def row_type(self) -> np.dtype[Any]:
-        """The type of a row."""
+        """NumPy's structured type of a row."""
         if self.format == SIGNS:
             return np.dtype((np.uint8, (-(-self.dimension // 8),)))
         if self.format == "4bit":
@@ -52,7 +52,7 @@ class Packing:
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of a row."""
+        """Size of a row in bytes."""
         return self.row_type.itemsize
 
     def pack(self, vectors: F32, threads: int = 0) -> Rows:
@@ -89,7 +89,7 @@ class StoredVectors:
 
     @classmethod
     def of(cls, arrays: Mapping[str, NDArray[Any]], name: str = "unit", dimension: int | None = None) -> Self:
-        """Return the vectors `name` of a stage; of packed ones, `dimension` is in the stage by default."""
+        """Return the vectors `name` of a stage; the `dimension` of packed vectors defaults to the stage's."""
         if f"{name}_vectors" in arrays:
             vectors = arrays[f"{name}_vectors"]
             return cls("f32", vectors, None, vectors.shape[1])
@@ -105,11 +105,11 @@ class StoredVectors:
 
     @property
     def in_core(self) -> Any:
-        """These vectors as the core takes them."""
+        """These vectors in the form that the core expects."""
         return self.codes if self.scale is None else (self.codes, self.scale, self.dimension)
 
     def decode(self, rows: NDArray[Any] | None = None) -> F32:
-        """Return vectors in f32: all, or those of some rows in their order."""
+        """Decode vectors to f32: all of them, or the given rows in the given order."""
         if self.scale is None:
             return self.codes if rows is None else np.ascontiguousarray(self.codes[rows])
         count = len(self) if rows is None else len(rows)
@@ -133,7 +133,7 @@ class StoredVectors:
         return _core.row_scores(self.in_core, np.ascontiguousarray(query, np.float32))
 
     def packed(self, packing: Packing, rows: NDArray[Any] | None = None) -> Rows:
-        """Return some rows in a format that is not finer than the stored one."""
+        """Return the given rows in a format that is not finer than the stored one."""
         if packing.format != self.format:
             return packing.pack(self.decode(rows))
         out = np.empty(len(self) if rows is None else len(rows), packing.row_type)
@@ -144,7 +144,7 @@ class StoredVectors:
         return out
 
     def is_finer(self, format: str) -> bool:  # noqa: A002 - the name of the setting
-        """Return whether these vectors can be packed in a format without the model."""
+        """Return whether these vectors can be converted to a format without embedding the texts again."""
         return FORMATS.index(self.format) >= FORMATS.index(format)
 
 

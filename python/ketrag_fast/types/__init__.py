@@ -1,10 +1,10 @@
-"""Frozen values of the public interface, independent of how they are stored or computed."""
+"""Immutable data classes of the public API, independent of how they are stored or computed."""
 
 from __future__ import annotations
 
 from importlib import import_module
 
-# Modules are imported when a name of theirs is first used. Type checkers read this name as true.
+# Modules are imported on first use of one of their names. Type checkers treat this name as true.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:

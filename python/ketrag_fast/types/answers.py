@@ -14,7 +14,7 @@ _CITED: Final = re.compile(r"(?<!\s)\s*+\[(?:\d+|\?)\]")
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """`[number]` in an answer and the passage it refers to, which is verified to be in its document.
+    """A citation `[number]` in an answer, and the passage that it refers to.
 
     Examples:
         >>> passage = index.retrieve("Who sailed the Fram?", mode="bm25").passages[0]
@@ -48,8 +48,8 @@ class Citation:
 class Quote:
     """A part of passage `number`: `document.text[start:end] == text`, offsets in code points.
 
-    `score` is set by extractive models: how far the span is above "no answer", in logits. If the quote
-    is a row of a table, `header` is the header.
+    `score` is set by extractive models: the span's logit minus the logit of "no answer". If the quote
+    is a row of a table, `header` is the table's header.
 
     Examples:
         >>> index.ask("Who sailed the Fram?", mode="bm25").quotes[0].text
@@ -79,10 +79,10 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class AnswerSentence:
-    """A sentence of an answer, without marks, and the numbers of the passages that it cites.
+    """A sentence of an answer without citation marks, and the numbers of the passages that it cites.
 
-    `is_supported` tells whether the cited passages say it. It is None if the sentence states nothing that a
-    passage could say, such as a lead-in, or if no passage is in its language.
+    `is_supported` is whether the cited passages support the sentence. It is None if the sentence makes no
+    claim that a passage could support, such as a lead-in, or if no passage is in its language.
 
     Examples:
         >>> AnswerSentence("Nansen sailed the Fram.", (1,), True).to_json()
@@ -100,21 +100,21 @@ class AnswerSentence:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The result of `ask`. `text` cites passages as [n]; `citations` are those, in order of first use.
+    """The result of `ask`. `text` cites passages as [n]; `citations` lists them in order of first use.
 
     Each sentence that a model writes is compared with the passages: wrong citations are replaced, missing
     ones added, and a sentence that no passage supports ends with `[?]`.
 
     Attributes:
         sentences: the sentences that a model wrote, each with its citations and whether they support it.
-        quotes: without a model, the sentences of the passages that fit the question best; with an extractive
-            model the best spans, the first of which is the answer.
-        citations_removed: the number of citations by the model that referred to no passage.
+        quotes: without a model, the sentences that match the question best; with an extractive
+            model, the best spans, of which the first is the answer.
+        citations_removed: the number of citations in the reply that referred to no passage.
         reason: why no model was called (`no_model`, or the context's reason), or `no_answer` of an extractive
-            model, else None; `text` is then empty, or says that the information is not sufficient.
-        passages_used: passages of the context given to the model; fewer than all if its window is small.
-        finish: how the reply ended ("stop", or "length", "time", "repetition", "cancelled" if it was cut).
-        decision: yes, no or maybe, for questions of that kind.
+            model, else None. `text` is then empty, or states that the information is not sufficient.
+        passages_used: the number of passages given to the model, which is reduced if its window is small.
+        finish: why the reply ended: "stop", or "length", "time", "repetition", "cancelled" if it was cut.
+        decision: yes, no or maybe, for a yes/no question.
         ranking: the letters of the options, best first, for questions with options.
 
     Examples:
@@ -150,7 +150,7 @@ class Answer:
 
     @property
     def plain(self) -> str:
-        """The text without citation marks; of a quoted answer, the span alone."""
+        """The text without citation marks; for a quoted answer, only the span."""
         return self.quotes[0].text if self.is_quoted else _CITED.sub("", self.text).strip()
 
     def to_json(self) -> dict[str, Any]:

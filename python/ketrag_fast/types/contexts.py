@@ -1,4 +1,4 @@
-"""Contexts: the passages retrieved for a query, and why each was retrieved."""
+"""Contexts: the passages retrieved for a query, and their sources."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Cited:
-    """The sources of a printed graph node: its kind, first unit and chunk, and the texts it was made from.
+    """A printed graph node's sources: its kind, first unit and chunk, and the texts from which it was made.
 
     Examples:
         >>> span = index.inspect.around(0)[0][1]
@@ -30,7 +30,7 @@ class Cited:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A unit whose text is equal or nearly equal to that of a passage, which is printed instead.
+    """A unit that is left out of the context because its text equals, or nearly equals, that of a passage.
 
     Examples:
         >>> Copy(7, "mirror/fram.md", "Fram", 0, 120).to_json()["document"]
@@ -52,16 +52,16 @@ class Copy:
 class Passage:
     """One ranked unit: `document.text[start:end] == text`, offsets in code points.
 
-    Ranked units that are neighbours in their document are one passage, at the rank of the best of them,
-    which is `unit`; `units` are all of them then.
+    Adjacent ranked units of a document form one passage, at the rank of the best of these units,
+    `unit`; `units` then lists all of them.
 
     `location` is its position in the source: `{"page": 12, "heading": ["3 Results", "3.2 Risks"]}`.
-    `score` orders the passages of this query and mode only. `relevance` is how likely the
+    `score` is only comparable within this query and mode. `relevance` is the estimated probability that the
     passage is one that the query asks for, from 0 to 1, on one scale for every mode; it never rises with
     the rank.
 
     A graph node that a system printed (`kind` is then neither chunk nor subchunk) is a passage as well:
-    `printed` is its text in the context, `text` the first text that it was made from, and `sources` are
+    `printed` is its text in the context, `text` the first text from which it was made, and `sources` are
     all of these.
 
     Examples:
@@ -88,21 +88,21 @@ class Passage:
     sources: tuple[Span, ...] = ()
     location: Location = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """The metadata of its document."""
+    """The metadata of the passage's document."""
     context: str = ""
     """Lines printed before the text: the header of a table, the fence and the definitions around code, or the
     lead-in of a list that it continues."""
     units: tuple[int, ...] = ()
-    """The units of a passage of several, in the order of the document."""
+    """All units of a passage that has several, in document order."""
     relevance: float = 0.0
     also_in: tuple[Copy, ...] = ()
-    """Where the same text, or nearly the same, was found too; the first hundred, best first."""
+    """Units with the same or nearly the same text; at most 100, best first."""
     index: str | None = None
-    """Name of its index, if several were searched."""
+    """Name of the passage's index, if several indexes were searched."""
 
     @property
     def said(self) -> str:
-        """The text in the context."""
+        """The passage's text as printed in the context."""
         return self.text if self.printed is None else self.printed
 
     def to_json(self) -> dict[str, Any]:
@@ -138,7 +138,7 @@ def _spans(spans: Sequence[Span]) -> list[dict[str, Any]]:
 
 
 class Lazy(Sequence[T], Generic[T]):
-    """A sequence that is computed when it is first read: many callers only want a context's text.
+    """A sequence that is computed on first access, because many callers only need a context's text.
 
     Examples:
         >>> items = Lazy(lambda: [1, 2])
@@ -186,7 +186,7 @@ class Lazy(Sequence[T], Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The result of `retrieve`: the exact text for a model, and the source of each passage.
+    """The result of `retrieve`: the exact text to give to a model, and the source of each passage.
 
     Attributes:
         tokens: the sum of the rows' token counts, never above `budget`.
@@ -194,7 +194,7 @@ class Context:
             `below_min_score` or `budget_too_small`), else None.
         nothing_fits: whether no passage is relevant enough to answer the query.
         mode: the retrieval mode that ran.
-        warnings: parts of the index that `auto` could not use.
+        warnings: messages about parts of the index that mode `auto` could not use.
         fitting: the number of passages that passed the filter.
 
     Examples:

@@ -1,4 +1,4 @@
-"""Many plain documents as columns: no metadata, no locators."""
+"""Many plain documents in columns, without metadata and locators."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     Packed = tuple[NDArray[np.uint8], NDArray[np.uint64]]
 
 _ENTRY = 16
-"""Characters counted for a document in addition to its texts, as `text_limit` counts them."""
+"""Number of characters that `text_limit` adds for each document."""
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentBatch:
-    """Documents that a reader read together; each has an id and a text that is not blank, or such a title.
+    """Documents that a reader read together. Each has an id, and a text or title that is not blank.
 
-    `contents` are the hashes by which changes of the documents are detected (32 bytes each). `packed` has
-    ids, titles and texts as UTF-8, (blob, n + 1 offsets) each, by `id`, `title` and `text`.
+    `contents` are the documents' content hashes (32 bytes each). `packed` has
+    the keys `id`, `title` and `text`, each with a UTF-8 blob and its n + 1 offsets.
 
     >>> batch = DocumentBatch(["a"], ["Title"], ["Text."], [bytes(32)], {})
     >>> len(batch), batch.characters, [document.id for document in batch.documents()]
@@ -41,12 +41,12 @@ class DocumentBatch:
 
     @property
     def characters(self) -> int:
-        """Characters of all documents, as `text_limit` counts them."""
+        """Total number of characters as `text_limit` counts them."""
         own = sum(map(len, self.texts)) + sum(map(len, self.ids)) + sum(map(len, self.titles))
         return own + _ENTRY * len(self.ids)
 
     def part(self, start: int, stop: int) -> DocumentBatch:
-        """Return some adjacent documents."""
+        """Return a range of adjacent documents."""
         packed: dict[str, Packed] = {}
         for name, (blob, offsets) in self.packed.items():
             ends = offsets[start : stop + 1]

@@ -1,4 +1,4 @@
-"""Entities and relations of a skeleton, with the sentences they come from."""
+"""Entities and relations of a skeleton graph, with the sentences from which they were extracted."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A node of the skeleton. `rank` is the number of its relations, the strongest of which come first.
+    """A node of the skeleton graph. `rank` is the number of its relations, which are sorted strongest first.
 
-    `chunks` are the chunks it was extracted from, `sources` the sentences that name it.
+    `chunks` are the chunks from which it was extracted, `sources` the sentences that name it.
 
     Examples:
         >>> entity = index.inspect.entity("Fram")

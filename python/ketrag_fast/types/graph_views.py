@@ -1,4 +1,4 @@
-"""A picture of a part of a graph: nodes with positions, edges, and how much of the graph they are."""
+"""Drawings of a part of a graph: nodes with positions, edges, and the size of the whole graph."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class GraphNode:
-    """A node of a graph in a picture.
+    """A node in a drawing of a graph.
 
     Attributes:
-        id: its number in the graph of this generation.
+        id: the node's number in the graph of this generation.
         kind: passage, name, entity, ...
-        title: its name, or the title of its document, cut after 500 characters.
-        weight: the number of its edges in the whole graph.
-        community: the number of its community among the drawn nodes, 0 for the largest.
-        x, y: its position, from -1 to 1.
-        unit: the unit that it is (`Passage.unit`); None if it is not a passage.
-        inspects: the kind that `index.inspect.node` finds it under; None if it does not.
-        seed: whether the picture was drawn around this node.
+        title: the node's name, or the title of its document, cut after 500 characters.
+        weight: the number of the node's edges in the whole graph.
+        community: the number of the node's community among the drawn nodes; 0 is the largest.
+        x, y: coordinates, from -1 to 1.
+        unit: the unit number (`Passage.unit`) of a passage node; None for other nodes.
+        inspects: the kind to pass to `index.inspect.node` for this node; None if it cannot be inspected.
+        seed: whether the drawing is centred on this node.
 
     Examples:
         >>> GraphNode(7, "name", "fram", weight=3, community=0, x=0.0, y=0.0).seed
@@ -57,17 +57,17 @@ class GraphEdge:
 
 @dataclass(frozen=True, slots=True)
 class GraphView:
-    """A picture of a graph or a part of it.
+    """A drawing of a graph or a part of it.
 
     Attributes:
         graph: the name of the graph.
         nodes: the drawn nodes, the most important first.
         edges: the drawn edges between them.
         total_nodes, total_edges: the size of the whole graph.
-        kinds: the number of nodes of each kind of node in the whole graph, if kinds are known without
-            reading every node, else of the drawn nodes.
+        kinds: the number of nodes of each kind in the whole graph if that is known without
+            reading every node, otherwise among the drawn nodes.
         generation: the generation of the index.
-        path: the positions of the nodes of the requested path, from its start to its end.
+        path: the indices in `nodes` of the requested path, from start to end.
 
     Examples:
         >>> node = GraphNode(7, "name", "fram", weight=3, community=0, x=0.0, y=0.0)
@@ -91,9 +91,9 @@ class GraphView:
         return len(self.nodes) < self.total_nodes or len(self.edges) < self.total_edges
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON form, in columns: 100,000 nodes are a third of the size of a list of objects."""
+        """Return the JSON form in columns, which is a third of the size of a list of objects."""
         drawn = {node.kind for node in self.nodes}
-        kinds = [kind for kind in self.kinds if kind in drawn]  # the same order in every picture of a graph
+        kinds = [kind for kind in self.kinds if kind in drawn]  # the same order in every drawing of a graph
         edge_kinds = list(dict.fromkeys(edge.kind for edge in self.edges))
         number = {kind: at for at, kind in enumerate(kinds)}
         edge_number = {kind: at for at, kind in enumerate(edge_kinds)}

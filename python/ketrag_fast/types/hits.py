@@ -1,4 +1,4 @@
-"""Results of searches for people and assistants: where a passage is, and the lines that show why."""
+"""Search results for people and assistants: the location of a passage, and the lines that match."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
 Lines = tuple[int, int]
-"""The first and the last line, counted from 1."""
+"""The first and last line, counted from 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownLine:
-    """A line of a document, with the ranges of its text that match; `number` is None if it is unknown.
+    """A line of a document with the ranges that match; `number` is None if it is unknown.
 
     Examples:
         >>> line = index.grep("Maud")[0].line
@@ -24,26 +24,23 @@ class ShownLine:
     marks: tuple[tuple[int, int], ...] = ()
     number: int | None = None
     cut: int = 0
-    """Characters of the line that are left out before `text`."""
+    """Number of characters omitted at the start of the line, before `text`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where something is: the document, its file, and the position in it.
+    """A location: the document, its file, and the position in the file.
 
     Attributes:
-        document: Id of the document.
-        path: Absolute path of the file it was read from; None for documents that a program passed.
-        source: The indexed file, folder or glob that the file belongs to.
-        lines: First and last line in the file; None if the format has no lines.
-        page: Page or slide.
-        cell: Cell of a sheet, such as `Stock!A65`, or number of a cell of a notebook, such as `cell3`.
-        time: Time in a recording, such as `00:12:30`.
-        title: Title and headings, from the outermost to the innermost; joined by ` › ` in JSON.
+        document: Id of the document. path: Absolute path of the file; None for documents that a program
+        passed. source: The indexed file, folder or glob that the file belongs to. lines: First and last line
+        in the file; None if the format has no lines. page: Page or slide. cell: Cell of a sheet, such as
+        `Stock!A65`, or number of a cell of a notebook, such as `cell3`. time: Time in a recording, such as
+        `00:12:30`. title: Title and headings, from the outermost to the innermost; joined by ` › ` in JSON.
         state: "changed" if the file was changed since it was indexed, "missing" if it does not exist here.
-        index: Name of the collection, if several were searched.
-        part: What the document is in the file: `#2` for a row, `/notes.txt` for a member of an archive.
-        text_lines: First and last line of the indexed text, if the format has no lines, pages or cells.
+        index: Name of the collection, if several were searched. part: The part of the file that is the
+        document: `#2` for a row, `/notes.txt` for a member of an archive. text_lines: First and last line in
+        the indexed text, if the format has no lines, pages or cells.
 
     Examples:
         >>> place = Place(document="notes.md", path="/home/ada/notes.md", lines=(93, 110))
@@ -66,7 +63,7 @@ class Place:
 
     @property
     def position(self) -> str:
-        """The position as `ketrag get FILE:POSITION` takes it; empty if it is unknown."""
+        """The position in the form that `ketrag get FILE:POSITION` accepts; empty if it is unknown."""
         if self.lines is not None:
             return str(self.lines[0])
         if self.page is not None:
@@ -74,7 +71,7 @@ class Place:
         return self.cell or self.time or ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fields that every result has as JSON."""
+        """Return the JSON fields that all results have in common."""
         return {
             "path": self.path,
             "source": self.source,
@@ -94,7 +91,7 @@ class Place:
 class Hit(Place):
     """A passage found by `Index.search`.
 
-    `score` is its relevance, `text` the passage, and `snippet` the two lines of it that hold most of the
+    `score` is its relevance, `text` the passage, and `snippet` the two lines that contain most of the
     query's rare words. `unit` is its number in the index.
 
     Examples:
@@ -148,7 +145,7 @@ class Excerpt(Place):
     """Lines of the indexed text of a file, from `Index.text`.
 
     `first` is the number of the first line: in the file, or in the indexed text if `lines` is None. `total`
-    is the number of the last line that there is.
+    is the number of the last line of the text.
 
     Examples:
         >>> excerpt = index.text("fram")
@@ -169,8 +166,8 @@ class Excerpt(Place):
 class Hits(Sequence[Hit]):
     """The hits of a query, best first.
 
-    `reason` says why there are none (as in `Context`), or `below_min_score`; `nothing_fits` whether no hit is
-    relevant enough to answer the query; `warnings` are those of the query.
+    `reason` is why there are no hits (as in `Context`), or `below_min_score`; `nothing_fits` is whether no
+    hit is relevant enough to answer the query; `warnings` are the warnings of the query.
 
     Examples:
         >>> hits = index.search("Who sailed the Maud?", n=1)
@@ -197,7 +194,7 @@ class Hits(Sequence[Hit]):
         return len(self.hits)
 
     def of_index(self, name: str) -> Hits:
-        """Return the same with the name of the index in each hit."""
+        """Return a copy in which each hit names the index."""
         return replace(self, hits=tuple(replace(hit, index=name) for hit in self.hits))
 
     def __iter__(self) -> Iterator[Hit]:
@@ -219,11 +216,11 @@ class Hits(Sequence[Hit]):
 
 @dataclass(frozen=True, slots=True)
 class Files(Sequence[Place]):
-    """The files of an index, in index order; their titles are read when they are needed.
+    """The files of an index, in index order; titles are read on first use.
 
     Attributes:
         paths: The absolute path of each file, or the id of a document that a program passed.
-        documents: The id of each file's document, without what the ids of rows have after it.
+        documents: The id of each file's document, without the suffixes of row ids.
 
     Examples:
         >>> [file.title for file in index.files("fram")]

@@ -1,7 +1,7 @@
-"""Positions of pieces of a text in its source: pages, headings, cells, lines, mapped to offsets.
+"""Map ranges of a text to positions in its source: pages, headings, cells, lines.
 
-A locator names a range of the text and never changes it. A location describes one passage: the innermost
-locator of each kind at its start, and the last number if pages, slides or lines are counted.
+A locator describes a range of the text without changing the text. A location describes one passage: the
+innermost locator of each kind at its start, and for pages, slides and lines also the last number.
 
 >>> locators = (Locator(0, 40, "page", 1), Locator(40, 90, "page", 2), Locator(0, 90, "heading", ["Risks"]))
 >>> location_of(locators, 30, 50)
@@ -21,15 +21,15 @@ Location = Mapping[str, Any]
 """`{"page": 12, "heading": ["3 Results", "3.2 Risks"]}`; empty if unknown."""
 
 KINDS: Final = ("part", "sheet", "slide", "page", "cell", "heading", "symbol", "path", "line", "box")
-"""In the order in which a location tells them; kinds of other readers follow."""
+"""Kinds of locators in the order in which a location lists them; kinds of other readers follow."""
 
 PAUSE: Final = 60
-"""Seconds between the times of two locators from which on the second begins another section."""
+"""Minimum seconds between the times of two locators for the second one to start a new section."""
 MARKS: Final = ("markdown", "code", "lines")
-"""Kinds of locators that tell how to cut a stretch of the text, in the order of the core's numbers.
+"""Kinds of locators that control how a range of the text is cut, in the order of the core's numbers.
 
-`markdown` has the value 0, `code` the number of first lines that are repeated with each part, and `lines`,
-for a copy of lines of the source, the number of the first.
+The value of `markdown` is 0, of `code` the number of first lines to repeat with each part, and of `lines`,
+which marks verbatim source lines, the number of the first line.
 """
 
 _COUNTED: Final = {"page": "pages", "slide": "slides", "line": "lines"}
@@ -73,7 +73,7 @@ def seconds_of(time: Any) -> int:
 
 
 def sort_locators(locators: Iterable[Locator]) -> tuple[Locator, ...]:
-    """Sort locators in storage order: by start, the longer first, then by kind."""
+    """Sort locators in storage order: by start, then longest first, then by kind."""
     return tuple(sorted(locators, key=lambda one: (one.start, -one.end, _rank(one.kind), one.kind)))
 
 
@@ -91,7 +91,7 @@ def problem_of(locators: Sequence[Locator], length: int) -> str | None:
 
 
 def to_text(locators: Sequence[Locator]) -> str:
-    """Return locators as stored JSON; "" for none. Raises ValueError, TypeError for values JSON lacks."""
+    """Serialise locators to JSON ("" for none). Raises ValueError or TypeError for unsupported values."""
     if not locators:
         return ""
     rows = [[one.start, one.end, one.kind, one.value] for one in sort_locators(locators)]
@@ -99,7 +99,7 @@ def to_text(locators: Sequence[Locator]) -> str:
 
 
 def from_rows(rows: Any) -> tuple[Locator, ...]:
-    """Return the locators of parsed JSON. Raises ValueError, TypeError for invalid rows."""
+    """Convert parsed JSON to locators. Raises ValueError or TypeError for invalid rows."""
     found = tuple(Locator(*row) for row in rows)
     if not all(
         type(one.start) is int and type(one.end) is int and isinstance(one.kind, str) for one in found
@@ -109,12 +109,12 @@ def from_rows(rows: Any) -> tuple[Locator, ...]:
 
 
 def is_mark(one: Locator) -> bool:
-    """Return whether a locator tells how to cut the text, instead of giving its position in the source."""
+    """Return whether a locator controls how the text is cut, rather than giving a position in the source."""
     return one.kind in MARKS and type(one.value) is int
 
 
 def location_of(locators: Iterable[Locator], start: int, end: int) -> dict[str, Any]:
-    """Return the location of a range of the text that has these locators."""
+    """Return the location of a range of a text, given the text's locators."""
     by_kind: dict[str, list[Locator]] = {}
     for one in locators:
         within = one.start < max(end, start + 1) and (one.end > start or one.start == start)
@@ -139,7 +139,7 @@ def location_of(locators: Iterable[Locator], start: int, end: int) -> dict[str, 
 
 
 def _same_page(one: Locator, first: Locator, by_kind: Mapping[str, Sequence[Locator]]) -> bool:
-    """Whether a box is on the page of the first one: a bounding box covers one page."""
+    """Return whether a box is on the same page as the first box, because a bounding box covers one page."""
     ends = [page.end for page in by_kind.get("page", ()) if page.start <= first.start]
     return not ends or one.start < max(ends)
 
@@ -178,7 +178,7 @@ def describe_location(location: Location) -> str:
 
 
 def path_text(path: Any, between: str = " › ") -> str:
-    """Return a path of names on one line, its start and long names cut."""
+    """Format a path of names on one line; the start of a long path and long names are cut."""
     names = [str(name) for name in path] if isinstance(path, (list, tuple)) else [str(path)]
     cut = [name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…" for name in names]
     return between.join(["…", *cut[-_DEEPEST:]] if len(cut) > _DEEPEST else cut)

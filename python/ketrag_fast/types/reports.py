@@ -11,7 +11,7 @@ from ketrag_fast.types.documents import Failure
 
 @dataclass(frozen=True, slots=True)
 class StageReport:
-    """`how`: "ran", "resumed" (finished by an interrupted build) or "reused" (from the last one).
+    """How a stage was built: `how` is "ran", "resumed" (an interrupted build) or "reused" (the last build).
 
     Examples:
         >>> {stage.how for stage in index.report.stages}
@@ -30,9 +30,9 @@ class StageReport:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What one build read and spent; tokens as counted by the models.
+    """Resources that one build used. Tokens are counted by the models.
 
-    Only calls of this build count: a cached vector or reply costs nothing again. `memory` is the peak
+    Only calls made in this build count, not cached vectors and replies. `memory` is the peak memory
     of the whole process in bytes, if the system reports it.
 
     Examples:
@@ -58,7 +58,7 @@ class Usage:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Usage:
-        """Return the usage of `to_json`'s output. Raises TypeError for an unknown entry."""
+        """Convert the output of `to_json` back. Raises TypeError for an unknown entry."""
         return cls(**data)
 
 
@@ -66,9 +66,10 @@ class Usage:
 class BuildReport:
     """The result of a build. `changed` is False when there was nothing to do.
 
-    `skipped` are files that were left out, with the reason: no reader has their format ("format"), a program
-    wrote them ("generated"), or something in them is hidden ("hidden"). `extraction` counts the core chunks:
-    read, already read (`hits`), failed, pending, and what `stopped` it; None if nothing reads them.
+    `skipped` are files that were skipped, with the reason: no reader supports the format ("format"), a
+    program generated them ("generated"), or parts of them are hidden ("hidden"). `extraction` counts the
+    core chunks: read, already read (`hits`), failed, pending, and the reason if it `stopped`; None without
+    extraction.
 
     Examples:
         >>> report = index.report

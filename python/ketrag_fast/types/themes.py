@@ -35,7 +35,7 @@ class ThemeQuote:
 
 @dataclass(frozen=True, slots=True)
 class ThemeDocument:
-    """A document of a theme, its number of passages in it, and the most central one (`Passage.unit`).
+    """A document of a theme, its number of passages in the theme, and its most central passage (unit number).
 
     Examples:
         >>> ThemeDocument("fram.md", "Fram", 3, 17).passages
@@ -54,7 +54,7 @@ class ThemeDocument:
 
 @dataclass(frozen=True, slots=True)
 class ThemePeriod:
-    """A year, month or day: the theme's passages in it, and their share of all passages in it.
+    """A year, month or day: the number of the theme's passages, and their share of all passages in it.
 
     Examples:
         >>> ThemePeriod("2026-03", 12, 0.25).to_json()
@@ -72,7 +72,7 @@ class ThemePeriod:
 
 @dataclass(frozen=True, slots=True)
 class ThemeSummary:
-    """What a language model wrote about a theme.
+    """A title and summary of a theme, written by an LLM.
 
     Examples:
         >>> ThemeSummary("Ships in the ice", "The Fram drifted with the ice, as planned.").title
@@ -92,16 +92,16 @@ class Theme:
     """A theme of an index.
 
     Attributes:
-        id: its numbers from the widest theme on, such as "2.1"; the largest theme is 1.
-        terms: the terms that tell it from the passages around it, the best first.
-        passages: the number of its passages; equal and nearly equal ones count once.
-        copies: the number of further passages that are copies of these.
-        document_count: the number of its documents.
-        documents: those with most of its passages, at most ten.
+        id: the path of numbers from the widest theme, such as "2.1"; the largest theme is 1.
+        terms: the terms that distinguish the theme from the passages around it, best first.
+        passages: the number of passages; equal and nearly equal passages count once.
+        copies: the number of additional passages that are copies of counted passages.
+        document_count: the number of documents with passages in the theme.
+        documents: at most ten documents, those with the most passages in the theme.
         quotes: its central sentences.
-        over_time: its share in each period, if documents have dates.
+        over_time: the theme's share of passages in each period, if documents have dates.
         themes: the narrower themes in it, the largest first.
-        summary: what a language model wrote about it, if `Index.summarise_themes` was called.
+        summary: a summary by an LLM, if `Index.summarise_themes` was called.
 
     Examples:
         >>> theme = index.themes().themes[0]
@@ -122,11 +122,11 @@ class Theme:
 
     @property
     def label(self) -> str:
-        """The terms as one line."""
+        """The terms on one line."""
         return ", ".join(self.terms)
 
     def walk(self) -> Iterator[Theme]:
-        """Yield the theme and all narrower themes, each before its own."""
+        """Yield the theme and all narrower themes in pre-order."""
         yield self
         for theme in self.themes:
             yield from theme.walk()
@@ -153,10 +153,10 @@ class Themes:
     """The themes of an index, the largest first.
 
     Attributes:
-        passages: the number of distinct passages; `copies` are the others.
+        passages: the number of distinct passages; `copies` is the number of other passages.
         documents: the number of documents.
-        unassigned: passages without words, which are in no theme.
-        generation: the generation that was read.
+        unassigned: the number of passages without words, which belong to no theme.
+        generation: the number of the generation that was read.
 
     Examples:
         >>> themes = index.themes()
@@ -173,7 +173,7 @@ class Themes:
     timings_ms: Mapping[str, float] = field(default_factory=dict)
 
     def walk(self) -> Iterator[Theme]:
-        """Yield every theme, each before the narrower ones in it."""
+        """Yield all themes in pre-order."""
         for theme in self.themes:
             yield from theme.walk()
 
@@ -192,17 +192,16 @@ class Themes:
 
 @dataclass(frozen=True, slots=True)
 class ThemeSummaries:
-    """What `Index.summarise_themes` did, or would do.
+    """The result of `Index.summarise_themes`, or its plan in a dry run.
 
     Attributes:
-        themes: the number of themes.
-        kept: themes whose earlier summary still holds.
-        written: summaries written now.
-        failed: themes without a usable reply, which are described by their quotes alone.
-        pending: themes that were not summarised before a limit; all without a summary if nothing was done.
-        calls, tokens_in, tokens_out, seconds: spent now; of a dry run, what the pending ones would take.
+        themes: the number of themes. kept: themes whose earlier summary is still valid. written: summaries
+        written now. failed: themes without a usable reply, which are described by their quotes alone.
+        pending: themes not summarised because a limit was reached; in a dry run, all without a summary.
+        calls, tokens_in, tokens_out, seconds: usage of this run; in a dry run, an estimate for the pending
+        themes.
             `seconds` is None if the speed of the model is unknown.
-        usd: the cost, if the price of the model is known.
+        usd: the cost in USD, if the price of the model is known.
         stopped: the limit that was reached, `limit_seconds` or `limit_usd`.
 
     Examples:

@@ -1,4 +1,4 @@
-"""Words with numbers, for people."""
+"""Wording of messages: numbers with nouns, and hints for missing names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NOTHING_FITS: Final = "no passage is relevant enough: the documents may not answ
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number with its noun.
+    """Format a number with its noun in the singular or plural.
 
     Examples:
         >>> counted(1, "document"), counted(1200, "document")
@@ -20,7 +20,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def about_missing_name(name: str, similar: Iterable[str]) -> str:
-    """Return what to do about a name that no node of a graph has, given the similar ones.
+    """Return a hint for a name that no node of a graph has, given the similar names.
 
     Examples:
         >>> about_missing_name("Gjoa", ["Gjøa"])

@@ -1,8 +1,8 @@
-//! Lines of texts that match a pattern, in time linear in the texts whatever the pattern.
+//! Searches texts for lines that match a pattern, in time linear in the size of the texts for every pattern.
 //!
-//! A pattern is applied to each line by itself, as grep does: `^` and `$` are the ends of a line, and no part of it
-//! matches a line end. The whole text is searched for the next match, so that lines without one cost a scan by the
-//! literals of the pattern, not a call each.
+//! A pattern is applied to each line by itself, as grep does: `^` and `$` are the ends of a line, and no part
+//! of it matches a line end. The whole text is searched for the next match, so lines without a match cost
+//! only a scan for the pattern's literals, not one call per line.
 
 use crate::error::{Error, Result};
 use crate::strings::Strings;
@@ -11,13 +11,13 @@ use regex_automata::Input;
 use regex_syntax::hir::{Capture, Class, ClassUnicode, ClassUnicodeRange, Hir, HirKind, Repetition};
 use regex_syntax::ParserBuilder;
 
-/// Bytes that a compiled pattern may take.
+/// Maximum size in bytes of a compiled pattern.
 const LARGEST: usize = 10 << 20;
-/// Bytes of a longer line that are returned, around its first match.
+/// Maximum number of bytes returned of a long line, around its first match.
 const WIDEST: usize = 2_000;
-/// Bytes before the first match in a line that is cut.
+/// Number of bytes before the first match in a truncated line.
 const BEFORE: usize = 200;
-/// Matches of a line that are located.
+/// Maximum number of matches of a line that are located.
 const MARKED: usize = 100;
 
 /// A compiled pattern.
@@ -25,14 +25,14 @@ pub struct Pattern {
     regex: Regex,
 }
 
-/// How a pattern is read.
+/// Options of a pattern.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Reading {
-    /// Letters match in any case.
+    /// Ignore case.
     pub any_case: bool,
-    /// Only whole words match.
+    /// Match only whole words.
     pub words: bool,
-    /// The pattern is the text itself.
+    /// The pattern is a literal string.
     pub literal: bool,
 }
 

@@ -125,10 +125,10 @@ def test_an_altered_reply_is_an_error_once_and_then_asked_for_again(tmp_path: Pa
         journal.check()
     with closing(sqlite3.connect(path)) as db, db:
         db.execute(f"UPDATE replies SET {change} WHERE chunk = ?", (keys[1],))
-    with Journal(path, read_only=True) as journal, pytest.raises(IndexDamaged, match="1 kept replies"):
+    with Journal(path, read_only=True) as journal, pytest.raises(IndexDamaged, match="1 cached replies"):
         journal.check()
     with Journal(path) as journal:
-        with pytest.raises(IndexDamaged, match="1 kept replies") as caught:
+        with pytest.raises(IndexDamaged, match="1 cached replies") as caught:
             list(journal.rows(number, keys))
         assert caught.value.hint
         assert [len(found) for _, found in journal.rows(number, keys)] == [1, 0, 1]

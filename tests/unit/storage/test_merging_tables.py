@@ -101,7 +101,7 @@ def test_an_altered_reply_is_named(tmp_path: Path) -> None:
     with sqlite3.connect(path) as db:
         db.execute("UPDATE replies SET text = x'00'")
     db.close()
-    with pytest.raises(IndexDamaged, match="kept replies are altered"):
+    with pytest.raises(IndexDamaged, match="cached replies are altered"):
         merged([path], tmp_path / "out")
 
 

@@ -1,4 +1,4 @@
-"""Settings: small frozen values, each with one default and a known origin."""
+"""Settings: frozen values, each with one default and a recorded origin."""
 
 from ketrag_fast.base.config.catalogue import catalogue, find_setting, names, of_topic, parse
 from ketrag_fast.base.config.fields import Setting, setting

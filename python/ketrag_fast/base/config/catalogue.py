@@ -14,23 +14,23 @@ from ketrag_fast.errors import ConfigError
 Catalogue = Mapping[str, Setting]
 
 _REGISTRY = "ketrag_fast.systems.registry"
-"""Imported by name when it is first needed: systems are plug-ins in a higher layer, and declare settings."""
+"""Imported by name on first use, because systems are in a higher layer and declare settings themselves."""
 
 
 class Declares(Protocol):
-    """The part of the registry of systems that concerns settings."""
+    """The interface of the system registry that settings need."""
 
     @property
     def settings(self) -> Iterable[tuple[str, type]]:
-        """Pairs of a system and its class of settings."""
+        """Pairs of a system's name and its settings class."""
 
     @property
     def choices(self) -> Mapping[str, tuple[str, ...]]:
-        """More choices of settings that systems may extend, such as their modes."""
+        """Choices that systems add to settings, such as their modes."""
 
     @property
     def listed(self) -> Mapping[str, tuple[str, ...]]:
-        """Values to list in the help of settings that take any text: presets, modes."""
+        """Values to list in the help of free-text settings, such as presets and modes."""
 
     @property
     def preset_owners(self) -> Mapping[str, str]:
@@ -38,7 +38,7 @@ class Declares(Protocol):
 
     @property
     def broken(self) -> Mapping[str, str]:
-        """Systems that cannot be used, with the reason."""
+        """Systems that failed to load, with the reasons."""
 
     def rules_of(self, preset: str) -> Mapping[str, Any]:
         """Return the rules of all systems by name, under a preset."""
@@ -66,7 +66,7 @@ def catalogue() -> Catalogue:
 
 
 def names(*concerns: Concern) -> tuple[str, ...]:
-    """Return the names of the settings with these concerns, or of all settings without arguments."""
+    """Return the names of the settings with these `concerns`; without arguments, of all settings."""
     return tuple(n for n, spec in catalogue().items() if not concerns or spec.concerns in concerns)
 
 
@@ -76,7 +76,7 @@ def of_topic(*topics: Topic) -> tuple[str, ...]:
 
 
 def find_setting(name: str, where: str = "") -> str:
-    """Return the name of a setting (`-` and `_` are equal); ConfigError suggests the closest name."""
+    """Return the canonical name of a setting (`-` equals `_`). Raises ConfigError with the closest name."""
     plain = name.strip().lower().replace("-", "_")
     if plain in catalogue():
         return plain
@@ -85,10 +85,10 @@ def find_setting(name: str, where: str = "") -> str:
 
 
 def about_broken(broken: Mapping[str, str]) -> str:
-    """Return an addition to a hint about an unknown name: a system that cannot be used may declare it."""
+    """Return the end of a hint for an unknown setting, which a system that failed to load may declare."""
     return "".join(f"; the system {name} cannot be used: {reason}" for name, reason in broken.items())
 
 
 def parse(name: str, text: str) -> Any:
-    """Return the value of a setting given as text, such as an environment variable."""
+    """Parse the value of a setting from text, for example of an environment variable."""
     return catalogue()[name].parse(text)

@@ -22,9 +22,9 @@ Concern = Literal["build", "read", "query", "run"]
 Topic = Literal["build", "reading", "query", "embedding", "writing", "running", "common"]
 
 MOST = 2**63 - 1
-"""Upper bound of numbers that declare none."""
+"""Default upper bound of numeric settings."""
 LONGEST_SECONDS = 1e9
-"""Upper bound of times in seconds: 31 years, which every clock and lock can still wait for."""
+"""Upper bound of times in seconds: 31 years, which no clock or lock rejects as too long."""
 _TOPICS: dict[Concern, Topic] = {"build": "build", "read": "build", "query": "query", "run": "running"}
 _BOOLEANS = dict.fromkeys(("1", "true", "yes", "on"), True)
 _BOOLEANS |= dict.fromkeys(("0", "false", "no", "off"), False)
@@ -83,7 +83,7 @@ def setting(
 class Setting:
     """One declared setting.
 
-    `types` are the types that a value may have, `choices` the values of a text setting that takes only
+    `types` are the allowed types of a value, `choices` the allowed values of a text setting that takes only
     certain ones, and `owner` the system that declares it ("" for shared settings).
     """
 
@@ -103,7 +103,7 @@ class Setting:
     metavar: str = ""
 
     def expected(self) -> str:
-        """Return the values that the setting takes, in words."""
+        """Describe the values that the setting accepts, for messages."""
         if self.choices:
             return "one of " + ", ".join(self.choices)
         text = " or ".join(_WORDS[kind] for kind in self.types)
@@ -125,13 +125,13 @@ class Setting:
             )
 
     def _suggest(self, value: Any) -> str | None:
-        """Return a hint with the choice most similar to a misspelt one."""
+        """Return a hint that names the choice most similar to a misspelt value."""
         if not isinstance(value, str) or not self.choices:
             return None
         return suggest(value, self.choices) or None
 
     def parse(self, text: str) -> Any:
-        """Return the value of a text from a flag or an environment variable; ConfigError if it is invalid."""
+        """Parse a value from a flag or an environment variable. Raises ConfigError if it is invalid."""
         plain = text.strip()
         if self.protects:
             self.require_restriction(plain)
@@ -180,23 +180,23 @@ class Setting:
         return bool((self.low is None or value >= self.low) and value <= high)
 
     def extended(self, more: Iterable[str]) -> Setting:
-        """Return a copy with more choices."""
+        """Return a copy with additional choices."""
         return replace(self, choices=tuple(dict.fromkeys((*self.choices, *more))))
 
 
 def short_repr(value: Any) -> str:
-    """Return a bounded text for a value of any length and depth, for error messages."""
+    """Return a shortened `repr` for error messages; the value may have any length and depth."""
     short = reprlib.Repr()
     short.maxstring = short.maxother = 80
     try:
         return short.repr(value)[:200]
-    except (ValueError, RecursionError):  # a number of more digits than Python prints
+    except (ValueError, RecursionError):  # an integer with more digits than Python prints
         return f"a {type(value).__name__}"
 
 
 def suggest(word: str, names: Iterable[str]) -> str:
-    """Return `did you mean NAME?` for a misspelt name, or an empty text."""
-    from difflib import get_close_matches  # imported here, because `-h` does not need it
+    """Return `did you mean NAME?` for a misspelt name, or "" if no name is similar."""
+    from difflib import get_close_matches  # imported here because `-h` does not need it
 
     near = get_close_matches(word[:200], list(names), 1)
     return f"did you mean {near[0]}?" if near else ""

@@ -1,4 +1,4 @@
-"""Reading of settings files; devices, pipes and oversized files are refused before they are read."""
+"""Read settings files; devices, pipes and oversized files are rejected before they are read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST: Final = 4_000_000
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Return the table of a TOML file. Raises FileNotFoundError, or ConfigError with the reason."""
+    """Parse a TOML file. Raises FileNotFoundError, or ConfigError with the reason."""
     try:
         data = read_regular(path, _MOST)
     except FileNotFoundError:
@@ -29,5 +29,5 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(data.decode("utf-8-sig"))
     except RecursionError:
         raise ConfigError(f"{path} is not readable TOML: it is nested too deeply") from None
-    except ValueError as error:  # of TOML, of UTF-8, or a number of thousands of digits
+    except ValueError as error:  # invalid TOML, invalid UTF-8, or a number with thousands of digits
         raise ConfigError(f"{path} is not TOML: {str(error)[:300]}") from None

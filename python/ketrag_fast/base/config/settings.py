@@ -37,11 +37,11 @@ class Settings(SharedSettings):
         listed = values.get("modes")
         if isinstance(listed, (list, tuple)) and all(isinstance(mode, str) for mode in listed):
             values["modes"] = ",".join(listed)
-        if isinstance(values.get("modes"), str):  # normalised: equal lists are equal texts
+        if isinstance(values.get("modes"), str):  # normalised, so that equal lists compare equal
             values["modes"] = ",".join(mode.strip() for mode in values["modes"].split(","))
         unknown = next((name for name in values if name not in known), None)
         if unknown is not None:
-            near = find_setting(unknown)  # raises, unless only case and hyphens differ
+            near = find_setting(unknown)  # raises unless the names differ only in case and hyphens
             raise ConfigError(f"unknown setting {unknown!r}", hint=f"did you mean {near}?")
         object.__setattr__(self, "_given", {name: values[name] for name in known if name in values})
         for name, spec in known.items():
@@ -82,7 +82,7 @@ class Settings(SharedSettings):
         return found
 
     def of(self, kind: type[T]) -> T:
-        """Return the settings, or the rules, of one system as their class."""
+        """Return the settings or rules of one system as an instance of their class."""
         return kind(**{spec.name: self.__dict__[spec.name] for spec in fields(kind)})  # type: ignore[arg-type]
 
     def value(self, name: str) -> Any:
@@ -94,7 +94,7 @@ class Settings(SharedSettings):
         return Settings(**{**self.given, **changes})
 
     def only(self, names: Iterable[str]) -> dict[str, Any]:
-        """Return the values of these settings and rules by name, for a fingerprint."""
+        """Return only the values of these settings and rules, by name, for a fingerprint."""
         return {name: self.value(name) for name in names}
 
     def __eq__(self, other: object) -> bool:
@@ -109,12 +109,12 @@ class Settings(SharedSettings):
         return f"Settings({', '.join(f'{name}={value!r}' for name, value in self.given.items())})"
 
     def __deepcopy__(self, memo: Any) -> Self:
-        return self  # nothing in it changes
+        return self  # immutable, so no copy is needed
 
     def __reduce__(self) -> Any:
         return _again, (self.given,)
 
-    if not TYPE_CHECKING:  # inside the package the type checker requires `of`
+    if not TYPE_CHECKING:  # hidden from the type checker: code of this package must use `of`
 
         def __getattr__(self, name: str) -> Any:
             raise AttributeError(f"unknown setting {name!r}")

@@ -1,6 +1,6 @@
-"""Shards: the part of the documents that an index holds, selected by the hash of the document's id.
+"""Shards: subsets of the documents, selected by the hash of the document id.
 
-Every index over the same documents selects alike, so that the N shards together hold each document once.
+The selection depends only on the id, so N shards over the same sources together hold each document once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _FORM = re.compile(r"\d{1,6}(,\d{1,6})*/\d{1,6}")
 
 @dataclass(frozen=True, slots=True)
 class Shards:
-    """Some of `of` shards, numbered from 1."""
+    """A selection of the shards 1 to `of`."""
 
     numbers: frozenset[int]
     of: int
@@ -33,12 +33,12 @@ class Shards:
         return tuple(number for number in range(1, self.of + 1) if number not in self.numbers)
 
     def text(self) -> str | None:
-        """Return the value of the setting; None if all shards are included."""
+        """Return the value of the setting `shard`; None if all shards are included."""
         return f"{','.join(map(str, sorted(self.numbers)))}/{self.of}" if self.lacking else None
 
 
 def shards_of(text: str | None) -> Shards | None:
-    """Parse the setting `shard`: `2/8`, or several as `1,2/8`. None is all documents.
+    """Parse the setting `shard`: `2/8`, or several shards as `1,2/8`. None selects all documents.
 
     Raises ConfigError unless 0 < I <= N.
     """

@@ -1,4 +1,4 @@
-"""The settings that no single system owns: documents, units, vectors, extraction, queries, running."""
+"""The settings shared by all systems: documents, units, vectors, extraction, queries, execution."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Final, Literal
 from ketrag_fast.base.config.fields import LONGEST_SECONDS, setting
 
 LEAST_MEMORY: Final = 256
-"""MB with which a build can work."""
+"""Minimum memory of a build in MB."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SharedSettings:
-    """Each setting with its one default. A system declares its own settings in a class next to the system."""
+    """The shared settings with their defaults. Each system declares further settings in its own class."""
 
     system: str = setting("default", "system or preset to build", flag=True, metavar="PRESET")
     modes: str = setting(

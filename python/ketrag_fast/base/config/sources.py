@@ -1,4 +1,4 @@
-"""Sources of settings, by priority: flag, environment, file, index, system, default."""
+"""Resolve settings from their sources, by priority: flag, environment, file, index, preset, default."""
 
 from __future__ import annotations
 
@@ -43,12 +43,15 @@ class Resolved:
 
     @property
     def needs_rebuild(self) -> tuple[str, ...]:
-        """Changed settings that discard all earlier work."""
+        """Changed settings that require a full rebuild."""
         return tuple(name for name, _, _ in self.differences if catalogue()[name].rebuild)
 
 
 def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return the settings of variables such as `KETRAG_CHUNK_TOKENS=150`; ConfigError for an unknown name."""
+    """Read settings from variables such as `KETRAG_CHUNK_TOKENS=150`.
+
+    Raises ConfigError for unknown names.
+    """
     found: dict[str, Any] = {}
     for variable in sorted(environ):
         if not variable.startswith(PREFIX) or variable in OTHER_VARIABLES:
@@ -62,7 +65,7 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 def from_file(path: Path | None) -> dict[str, Any]:
-    """Return the settings of a TOML file; with None, of `./ketrag.toml` if it exists."""
+    """Read settings from a TOML file; None reads `./ketrag.toml` if it exists."""
     from ketrag_fast.base.config.files import (
         read_toml,  # imported here to keep `--help` fast
     )
@@ -96,7 +99,7 @@ def resolve(
     index: Mapping[str, Any] | None = None,
     presets: Presets | None = None,
 ) -> Resolved:
-    """Return the effective settings: the first source with a value wins; 0, False and "" are values.
+    """Return the effective settings. The first source with a value wins; 0, False and "" count as values.
 
     If a user names another system than that of the index, its preset has priority over the index; otherwise
     the values of the index have priority over the preset.
@@ -115,7 +118,7 @@ def resolve(
     if stored is not None:
         middle = [("index", stored)]
         layers += [own, *middle] if system != had else [*middle, own]
-        if system != had:  # a setting that the new system does not name returns to its default
+        if system != had:  # a setting that the new preset does not contain returns to its default
             stored = {name: value for name, value in stored.items() if name not in _preset(had, presets)}
             layers[-1] = ("index", stored)
     else:
@@ -143,6 +146,6 @@ def _preset(system: Any, presets: Presets | None) -> Mapping[str, Any]:
 
 
 def build_settings(settings: Settings) -> dict[str, Any]:
-    """Return the settings that an index stores."""
+    """Return the settings to store in an index."""
     kept = set(names("build", "read"))
     return {name: settings.value(name) for name in names() if name in kept}

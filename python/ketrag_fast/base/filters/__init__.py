@@ -1,4 +1,4 @@
-"""Filters over metadata: the documents that a query, a list or a removal applies to."""
+"""Metadata filters, which restrict a query, a listing or a removal to matching documents."""
 
 from ketrag_fast.base.filters.allow import allow_condition
 from ketrag_fast.base.filters.columns import Check, ColumnReader, Columns

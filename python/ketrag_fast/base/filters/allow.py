@@ -1,9 +1,9 @@
-"""Conditions of `allow`, which restrict access to documents: one that excludes nothing is an error.
+"""Conditions of `allow`, which restrict access to documents. A condition that excludes nothing is an error.
 
-A filter narrows an answer, so a filter that every document passes is harmless. An `allow` that every
-document passes opens the index, and usually comes from an empty variable: `{}`, `{"$and": [{}]}`,
+A filter only narrows results, so a filter that every document passes is harmless. An `allow` that every
+document passes exposes the whole index, and usually comes from an empty variable: `{}`, `{"$and": [{}]}`,
 `{"team": {"$nin": []}}`. Such conditions raise InputError. Conditions that no document passes
-(`{"team": []}`, `{"$not": {}}`) are valid and show nothing.
+(`{"team": []}`, `{"$not": {}}`) are valid: they show no documents.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _HINT: Final = 'say which documents may be seen, such as \'group=sales\' or {"gr
 _NEGATED: Final = frozenset(("$ne", "$nin"))
 
 Atom = tuple[Any, ...]
-"""The test of a comparison: field, kind of test, and the value with its type."""
+"""One test: field, kind of comparison, and the value with its type."""
 
 
 def allow_condition(given: str | Mapping[str, Any]) -> Condition:
     """Return the condition of an `allow`, given as text or as a mapping.
 
-    Raises InputError if it cannot be read, or if every document passes it whatever its metadata.
+    Raises InputError if it cannot be parsed, or if every document passes regardless of its metadata.
     """
     try:
         condition = filter_condition(given)
@@ -44,22 +44,22 @@ def allow_condition(given: str | Mapping[str, Any]) -> Condition:
 
 
 def as_allow(error: InputError) -> InputError:
-    """Return the error of a filter, worded for `allow`."""
+    """Reword the error of a filter for `allow`."""
     return InputError(error.message.replace("filter: ", "allow: ", 1), hint=error.hint)
 
 
 def shown(given: str | Mapping[str, Any]) -> str:
-    """Return the condition as the caller wrote it, shortened."""
+    """Return a condition as the caller wrote it, shortened."""
     text = given if isinstance(given, str) else repr(given)
     return text if len(text) <= 200 else f"{text[:200]}..."
 
 
 def holds_always(condition: Condition) -> bool:
-    """Return whether every document passes, whatever its metadata.
+    """Return whether every document passes, regardless of its metadata.
 
-    Tries every combination of outcomes of up to `MOST_ATOMS` distinct comparisons, which count as
-    independent: `year=1 or year!=1` always holds. With more of them only what empty lists and empty
-    conditions decide is recognised.
+    Tries all combinations of outcomes of up to `MOST_ATOMS` distinct comparisons, which are treated as
+    independent: `year=1 or year!=1` always holds. With more comparisons, only conditions decided by empty
+    lists and empty conditions are recognised.
     """
     atoms = sorted(set(_atoms(condition)), key=repr)
     if len(atoms) > MOST_ATOMS:
@@ -72,7 +72,7 @@ def holds_always(condition: Condition) -> bool:
 
 
 def _possible(outcomes: Mapping[Atom, bool]) -> bool:
-    """Return whether a document may have these outcomes: a field that is missing passes no comparison."""
+    """Return whether a document can have these outcomes; a missing field passes no comparison."""
     return not any(
         passed and outcomes.get((atom[0], "$exists")) is False for atom, passed in outcomes.items()
     )
@@ -87,7 +87,7 @@ def _atoms(condition: Condition) -> Iterator[Atom]:
 
 
 def _tested(one: FieldComparison) -> list[Atom]:
-    """Return what a comparison tests. Equality with any of several values is one test for each value."""
+    """Split a comparison into tests. Equality with any of several values is one test per value."""
     if one.name == "$exists":
         return [(one.field, "$exists")]
     kind = "$in" if one.name in ("$eq", "$in", "$ne", "$nin") else one.name
@@ -95,7 +95,7 @@ def _tested(one: FieldComparison) -> list[Atom]:
 
 
 def _outcome(condition: Condition, outcomes: Mapping[Atom, bool]) -> bool | None:
-    """Return whether a condition holds; None if that depends on tests without an outcome."""
+    """Return whether a condition holds; None if it depends on tests whose outcome is unknown."""
     if isinstance(condition, FieldComparison):
         found = _any(outcomes.get(atom) for atom in _tested(condition))
         negated = condition.name in _NEGATED or (condition.name == "$exists" and condition.values == (False,))
@@ -111,7 +111,7 @@ def _not(value: bool | None) -> bool | None:
 
 
 def _any(values: Iterable[bool | None]) -> bool | None:
-    """Return the disjunction in three values: True if one is, None if one is unknown, else False."""
+    """Return a three-valued OR: True if any value is True, else None if any is None, else False."""
     listed = list(values)
     if any(value is True for value in listed):
         return True

@@ -1,8 +1,8 @@
-"""Metadata as columns, and the documents that match a filter.
+"""Store metadata as columns, and find the documents that match a filter.
 
-Every node of a filter costs a few NumPy passes over one column, however many values it names: texts
-are numbered when they are read, so a list of thousands of values is one look-up each and one pass. `check`
-is called between nodes and between slices of rows, so that a filter ends at the query's deadline.
+Each node of a filter costs a few NumPy passes over one column, regardless of the number of values: strings
+are numbered when they are read, so a list of thousands of values needs a look-up per value and one pass.
+`check` is called between nodes and between slices of rows, so that a filter stops at the query's deadline.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Bools = NDArray[np.bool_]
 
 Check = Callable[[], object]
-"""Called repeatedly during the work; raises to stop it."""
+"""A function called repeatedly during the work; it raises an exception to stop the work."""
 
 _ORDERS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "$gt": operator.gt,
@@ -37,11 +37,11 @@ _ORDERS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "$lte": operator.le,
 }
 _DEEPEST: Final = 8
-"""Maximum depth of nested fields that become columns."""
+"""Maximum nesting depth of fields that are stored as columns."""
 _SLICE: Final = 512
-"""Number of documents read between two checks."""
+"""Number of documents read between two calls of `check`."""
 _FEW: Final = 8
-"""Numbers that are compared one by one; more are sorted first."""
+"""Maximum number of values that are compared one by one; more values are sorted first."""
 _SOURCES: Final = (
     "metadata comes from front matter, columns of tables, mail headers, and `metadata` of JSON lines"
 )
@@ -50,17 +50,17 @@ _PAUSE: Final = 0.02
 
 
 def _unchecked() -> None:
-    """Never stops the work."""
+    """A check that never stops the work."""
 
 
 @dataclass
 class _Listed:
-    """Rows of one field and type; row `i` belongs to `documents[i]`."""
+    """The rows of one field and value type; row `i` belongs to document `documents[i]`."""
 
     documents: NDArray[np.int64]
 
     def is_whole(self, count: int) -> bool:
-        """Whether each of `count` documents has exactly one row."""
+        """Return whether each of `count` documents has exactly one row."""
         return len(self.documents) == count and self._ascends
 
     @cached_property
@@ -72,7 +72,7 @@ class _Listed:
 class _Numbers(_Listed):
     """Numbers or booleans of one field: row `i` has `values[i]`.
 
-    Integers that float64 does not hold are Python's, in a column of objects.
+    Integers that float64 cannot represent are Python integers in a column of objects.
     """
 
     values: NDArray[Any]
@@ -82,7 +82,7 @@ class _Numbers(_Listed):
         if self.values.dtype == object:
             wanted = frozenset(values)
             return np.fromiter((value in wanted for value in self.values), bool, len(self.values))
-        values = [value for value in values if type(value) is not int]  # equal to no float64
+        values = [value for value in values if type(value) is not int]  # no float64 equals it
         if len(values) > _FEW:
             return np.isin(self.values, np.array(values, self.values.dtype))
         found = np.zeros(len(self.values), bool)
@@ -91,7 +91,7 @@ class _Numbers(_Listed):
         return found
 
     def ordered(self, name: str, value: Any) -> Bools:
-        """Return for each row whether its value compares to `value` as the operator says."""
+        """Return for each row whether the comparison of its value with `value` by the operator holds."""
         own = self.values.astype(object) if type(value) is int else self.values
         found: Bools = _ORDERS[name](own, value).astype(bool)
         return found
@@ -99,27 +99,27 @@ class _Numbers(_Listed):
 
 @dataclass
 class _Texts(_Listed):
-    """Texts of one field: row `i` has the text with number `codes[i]`."""
+    """Strings of one field: row `i` has the string with number `codes[i]`."""
 
     codes: NDArray[np.int64]
     numbers: Mapping[str, int]
 
     @cached_property
     def _sorted(self) -> tuple[list[str], NDArray[np.int64]]:
-        """The sorted texts, and for each row the rank of its text."""
+        """The sorted strings, and for each row the rank of its string."""
         texts = sorted(self.numbers)
         ranks = np.empty(len(texts), np.int64)
         ranks[[self.numbers[text] for text in texts]] = np.arange(len(texts))
         return texts, ranks[self.codes]
 
     def among(self, values: Sequence[Any]) -> Bools:
-        """Return for each row whether its text is one of `values`."""
+        """Return for each row whether its string is one of `values`."""
         chosen = np.zeros(len(self.numbers), bool)
         chosen[[self.numbers[value] for value in values if value in self.numbers]] = True
         return chosen[self.codes]
 
     def ordered(self, name: str, value: Any) -> Bools:
-        """Return for each row whether its text compares to `value` by code points as the operator says."""
+        """Return for each row whether the comparison of its string with `value`, by code points, holds."""
         texts, ranks = self._sorted
         bound = (bisect_left if name in ("$gte", "$lt") else bisect_right)(texts, value)
         return ranks >= bound if name in ("$gt", "$gte") else ranks < bound
@@ -129,7 +129,7 @@ _Column = _Numbers | _Texts
 
 
 class Columns:
-    """The fields of `count` documents' metadata: a column for each field and type of value."""
+    """The metadata of `count` documents: a column for each combination of field and value type."""
 
     def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
         collected = _Collected()
@@ -155,7 +155,7 @@ class Columns:
         return sorted(self._columns)
 
     def _listed(self) -> str:
-        """Return the end of an error about an unknown field: which fields exist."""
+        """Return the end of an error about an unknown field: a list of the existing fields."""
         return (
             f"; known fields: {', '.join(self.fields[:30])}" if self._columns else ": they have no metadata"
         )
@@ -163,8 +163,8 @@ class Columns:
     def fitting(self, condition: Condition, *, names: bool = True, check: Check = _unchecked) -> Bools:
         """Return for each document whether it matches.
 
-        Raises InputError for a field that no document has (with `names` it lists the existing ones), and
-        whatever `check` raises, which is called at every node.
+        Raises InputError for a field that no document has (`names`: list the existing fields), and
+        any exception that `check` raises, which is called at every node.
         """
         check()
         if isinstance(condition, FieldComparison):
@@ -204,7 +204,7 @@ class Columns:
         return ~fits if one.name in ("$ne", "$nin") else fits
 
     def _documents(self, column: _Column, rows: Bools) -> Bools:
-        """Return the documents of matching rows. Most columns have one row for each document."""
+        """Map matching rows to documents. Most columns have exactly one row per document."""
         if column.is_whole(self.count):
             return rows
         fits = np.zeros(self.count, bool)
@@ -215,12 +215,12 @@ class Columns:
 class ColumnReader:
     """Reads the metadata of an opened index into columns when a filter first needs them.
 
-    One thread reads, in slices; others wait for it. If the `check` of a caller raises, the next one continues
-    from there, so that short deadlines do not keep an index from ever having its columns.
+    One thread reads in slices while others wait. If the `check` of a caller raises, the next caller continues
+    from there, so that the columns are completed even if all deadlines are short.
     """
 
     def __init__(self, rows: Callable[[], Iterator[str]]) -> None:
-        """`rows` returns an iterator over the metadata of all documents as JSON on each call."""
+        """Set `rows`, a function that returns an iterator over the metadata of all documents as JSON."""
         self._rows = rows
         self._lock = Lock()
         self._left: Iterator[str] | None = None
@@ -228,10 +228,10 @@ class ColumnReader:
         self._columns: Columns | None = None
 
     def columns(self, check: Check = _unchecked) -> Columns:
-        """Return the columns.
+        """Return the columns, reading them first if necessary.
 
-        Raises what `check` raises, and ValueError, TypeError, AttributeError or RecursionError for rows that
-        are not metadata.
+        Raises any exception of `check`, and ValueError, TypeError, AttributeError or RecursionError for rows
+        that are not metadata.
         """
         if self._columns is not None:
             return self._columns
@@ -248,7 +248,7 @@ class ColumnReader:
             self._lock.release()
 
     def _read_slice(self) -> bool:
-        """Read some rows; False at the end."""
+        """Read the next slice of rows; return False at the end."""
         try:
             if self._left is None:
                 self._left, self._collected = self._rows(), _Collected()
@@ -261,7 +261,7 @@ class ColumnReader:
 
 
 class _Rows:
-    """The documents and values of one field and type."""
+    """The documents and values of one field and value type."""
 
     def __init__(self) -> None:
         self.documents: list[int] = []
@@ -284,7 +284,7 @@ class _Rows:
 
 
 class _Collected:
-    """Rows of metadata by field and type."""
+    """Rows of metadata, collected by field and value type."""
 
     def __init__(self) -> None:
         self.count = 0

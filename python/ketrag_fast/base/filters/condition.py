@@ -1,9 +1,10 @@
-"""A filter as a tree, parsed from a mapping as in document databases.
+"""Parse a filter from a mapping, in the form that document databases use, into a tree.
 
     {"year": {"$gte": 1990}, "lang": ["en", "de"], "$not": {"draft": True}}
 
-A plain value means equality, a list any of its values. A field that holds a list matches if one of its
-values does; a nested field is `author.name`. `$ne` and `$nin` also match documents without the field.
+A plain value means equality; a list means equality with any of its values. A field that holds a list matches
+if one of its values does. A nested field is written `author.name`. `$ne` and `$nin` also match documents
+without the field.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from ketrag_fast.errors import InputError
 
 Value = str | float | bool
 DEEPEST: Final = 60
-"""Levels of nesting."""
+"""Maximum nesting depth of a filter."""
 MOST: Final = 10_000
-"""Maximum conditions and values of a filter: each comparison, each of its values, and each `and`, `or`, `not`
-and empty mapping counts one.
+"""Maximum size of a filter: each comparison, each of its values, and each `and`, `or`, `not`
+and empty mapping counts as 1.
 """
 COMPARISONS: Final = ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$exists")
 _HINT: Final = 'such as \'year>=1990 and lang=en\', or {"year": {"$gte": 1990}, "lang": "en"}'
@@ -47,7 +48,7 @@ Condition = FieldComparison | Joined
 
 
 class Allowance:
-    """Counts down the conditions and values that one filter may contain."""
+    """A counter of the conditions and values that a filter may still contain."""
 
     def __init__(self) -> None:
         self._left = MOST
@@ -65,7 +66,7 @@ def wrong(text: str, hint: str = _HINT) -> InputError:
 
 
 def condition_of(given: Any) -> Condition:
-    """Return the tree of a mapping. Raises InputError for an invalid filter."""
+    """Parse a mapping into a tree. Raises InputError for an invalid filter."""
     return _mapping(given, 0, Allowance())
 
 
@@ -109,7 +110,7 @@ def _field(field: str, value: Any, left: Allowance) -> list[Condition]:
 
 
 def make_comparison(field: str, name: str, values: Sequence[Any], left: Allowance) -> FieldComparison:
-    """Return one checked comparison; it counts against `left`."""
+    """Return one validated comparison, and subtract its size from `left`."""
     if name not in COMPARISONS:
         raise wrong(f"unknown operator {name:.80} of a field; expected one of {', '.join(COMPARISONS)}")
     if not isinstance(values, (list, tuple)):
@@ -136,7 +137,7 @@ def _value(field: str, name: str, value: Any) -> Value:
 
 
 def exact_number(value: float) -> float:
-    """Return a number as a float, or an integer that no float equals as it is."""
+    """Convert a number to float; return an integer unchanged if no float equals it."""
     try:
         number = float(value)
     except OverflowError:
@@ -145,5 +146,5 @@ def exact_number(value: float) -> float:
 
 
 def kind_of(value: Value) -> type:
-    """Return the type of the column that a value belongs to: `str`, `float` or `bool`."""
+    """Return the type of the column that contains a value: `str`, `float` or `bool`."""
     return float if type(value) is int else type(value)

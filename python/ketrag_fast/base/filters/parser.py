@@ -1,9 +1,9 @@
-"""The short form of a filter: `year>=1990 and (lang=en or lang=de) and not draft=true`.
+"""Parse the short form of a filter: `year>=1990 and (lang=en or lang=de) and not draft=true`.
 
     FIELD = VALUE   also ==, !=, <, <=, >, >=;   FIELD in (VALUE, ...);   FIELD exists
 
-A value is a number, `true`, `false`, a word, or a quoted text. `and` binds closer than `or`. A text that
-starts with a brace is the long form, as JSON.
+A value is a number, `true`, `false`, a word, or a quoted string. `and` binds tighter than `or`. A text that
+starts with a brace is parsed as the long form in JSON.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _JOINS: Final = ("and", "or", "not", "in", "exists")
 
 
 def filter_condition(given: str | Mapping[str, Any]) -> Condition:
-    """Return the condition of a filter, given as text or as a mapping. Raises InputError."""
+    """Parse a filter given as text or as a mapping. Raises InputError if it is invalid."""
     return parse_filter(given) if isinstance(given, str) else condition_of(given)
 
 
 def parse_filter(text: str) -> Condition:
-    """Return the tree of a filter, in short form or as JSON. Raises InputError with the position."""
+    """Parse a filter in short form or as JSON. Raises InputError with the position of the mistake."""
     if text.lstrip().startswith("{"):
         return _from_json(text)
     if len(text) > LONGEST:

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from ketrag_fast.models.tasks.task import ParsedReply, Task, object_schema
 from ketrag_fast.query.answer.prompt import fence_of
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.themes.found import FoundThemes
-from ketrag_fast.storage.journal import Journal
+from ketrag_fast.storage.journal import Journal, KeptReply, reply_key
 from ketrag_fast.systems.shared.row_text import text_of
 from ketrag_fast.systems.shared.rows import U32, Arrays, strings
 from ketrag_fast.types.themes import Theme, Themes, ThemeSummary
@@ -51,6 +51,7 @@ _INSIDE: Final = 0.75
 _GROWN: Final = 1.5
 """A summary is written again when its theme has grown or shrunk by this factor."""
 _MARK: Final = "theme"
+_IMPORTED: Final = "imported"
 _FRAME: Final = 12
 """Approximate tokens that a chat template adds to a prompt."""
 _EXPECTED: Final = 200
@@ -187,7 +188,7 @@ class ThemeReader:
 
     def take(self, stored: Sequence[WrittenSummary]) -> None:
         """Give each theme the stored summary that holds for it and fits it best, if there is one."""
-        holders = self._holders(stored)
+        holders = self.holders(stored)
         units = np.array(sorted({unit for own in holders.values() for unit in own}), np.int64)
         marked = np.zeros(len(self._units["unit_document"]), np.bool_)
         marked[units] = True
@@ -267,14 +268,9 @@ class ThemeReader:
         return text_of(self._units, "document_ids", int(self._units["unit_document"][unit]))
 
     def _passages(self, units: Sequence[int]) -> list[str]:
-        """Return the titles and texts of some units."""
-        rows = np.array(units, np.uint32)
-        texts = unpack(*_core.take_strings(strings(self._units, "unit_texts"), rows))
-        owners = np.asarray(self._units["unit_document"])[rows].tolist()
-        titles = [text_of(self._units, "document_titles", owner) for owner in owners]
-        return [f"{title}\n{text}" if title else text for title, text in zip(titles, texts, strict=True)]
+        return _texts(self._units, units)
 
-    def _holders(self, stored: Sequence[WrittenSummary]) -> Mapping[str, set[int]]:
+    def holders(self, stored: Sequence[WrittenSummary]) -> Mapping[str, set[int]]:
         """Return the visible units of each source of the summaries, without the sources that have none."""
         visible: U32 = self._found.visible
         facts = np.asarray(self._units["unit_keys"])[visible, 0]
@@ -285,6 +281,21 @@ class ThemeReader:
         for unit, text in zip(candidates, self._passages(candidates), strict=True):
             found.setdefault(_source(self._units, unit, text), set()).add(unit)
         return {source: found[source] for source in sources if source in found}
+
+
+def _texts(units: Arrays, numbers: Sequence[int]) -> list[str]:
+    """Return the titles and texts of some units."""
+    rows = np.array(numbers, np.uint32)
+    texts = unpack(*_core.take_strings(strings(units, "unit_texts"), rows))
+    owners = np.asarray(units["unit_document"])[rows].tolist()
+    titles = [text_of(units, "document_titles", owner) for owner in owners]
+    return [f"{title}\n{text}" if title else text for title, text in zip(titles, texts, strict=True)]
+
+
+def sources_of(units: Arrays, numbers: Sequence[int]) -> list[str]:
+    """Return the hashes of some units, as summaries have them."""
+    texts = _texts(units, numbers)
+    return [_source(units, unit, text) for unit, text in zip(numbers, texts, strict=True)]
 
 
 def _source(units: Arrays, unit: int, text: str) -> str:
@@ -318,7 +329,7 @@ def with_summaries(opened: Opened, found: FoundThemes, tables: Path) -> Themes:
 
     `tables` is the file of the whole index, also if `opened` is a part of it.
     """
-    stored = latest_summaries(tables) if found.themes.themes else []
+    stored = latest_summaries(tables).summaries if found.themes.themes else ()
     if not stored:
         return found.themes
     read = ThemeReader(opened, found)
@@ -326,13 +337,35 @@ def with_summaries(opened: Opened, found: FoundThemes, tables: Path) -> Themes:
     return read.themes()
 
 
-def latest_summaries(tables: Path) -> list[WrittenSummary]:
-    """Return the summaries of the model that wrote the last ones."""
+class StoredSummaries(NamedTuple):
+    """Stored summaries, and whether they were imported."""
+
+    summaries: tuple[WrittenSummary, ...]
+    are_imported: bool
+
+
+def latest_summaries(tables: Path) -> StoredSummaries:
+    """Return the summaries of the model that wrote the last ones, or of the import."""
+    nothing = StoredSummaries((), are_imported=False)
     if not tables.is_file():
-        return []
+        return nothing
     with Journal(tables, read_only=True) as journal:
         reader = journal.latest_model() if {"readers", "replies"} <= journal.tables() else None
-        return [] if reader is None else stored_summaries(journal, reader.number)
+        if reader is None:
+            return nothing
+        return StoredSummaries(
+            tuple(stored_summaries(journal, reader.number)), bool(reader.identity.get(_IMPORTED))
+        )
+
+
+def store_reports(journal: Journal, program: str, reports: Sequence[WrittenSummary]) -> None:
+    """Store what another program's model has written about groups of passages."""
+    reader = journal.model(f"{_IMPORTED} {program}", program, {_IMPORTED: program})
+    with journal.transaction():
+        for one in reports:
+            row = _dump(one)
+            kept = KeptReply(0, 1, one.summary.text, "stop", None, "clean", 0, VERSION, row)
+            journal.put(reader.number, reply_key(_MARK, row), kept)
 
 
 def expected_tokens(task: Task[ThemeTexts, WrittenSummary], wanted: Sequence[ThemeTexts]) -> tuple[int, int]:

@@ -1,9 +1,9 @@
-//! What else of its document matches the query: a unit's neighbours, and the document's other candidates.
+//! Company of a unit: matches of its neighbouring units and of other candidates in the same document.
 
 use crate::items::Items;
 
-/// Return for each candidate unit the direct match of its better neighbour plus that of the best other candidate of its
-/// document. Matches below the mean count as 0.
+/// Return, for each candidate, the direct match of its better neighbour plus that of the best other candidate
+/// of its document. Matches below the mean count as 0.
 pub(super) fn company_of(documents: Items<'_, u32>, direct: impl Fn(u32) -> f64, units: &[u32]) -> Vec<f64> {
     let matched = |unit: u32| direct(unit).max(0.0);
     let of = |unit: u32| documents[unit as usize];
