@@ -1,4 +1,5 @@
-"""Which Rust crate and module may use which: the table of ARCHITECTURE.md, read from the `use` lines."""
+"""Which Rust crate and module may use which: the table of ARCHITECTURE.md, read from the `use` lines and
+paths, without compiling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Skeletons and NodeRAG from a model's replies in Chinese, German and Arabic."""
+"""Skeletons and NodeRAG from a model's replies in Chinese, German and Arabic.
+
+Names are spelled as such models spell them: in full width, in capitals, decomposed, with marks of direction.
+"""
 
 from __future__ import annotations
 
