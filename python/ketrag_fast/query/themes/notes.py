@@ -1,4 +1,4 @@
-"""Notes of a language model on the themes of a survey, for one question: one call for each relevant theme.
+"""Notes of a language model on the themes of a survey: one call per relevant theme of a question.
 
 The answer is then written from these notes and the passages of the survey, which it cites.
 """
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from ketrag_fast.models.tasks.driver import Spent
 
 THEMES: Final = 8
-"""Themes that are read for a question at most."""
+"""Maximum number of themes that are read for a question."""
 SECTION: Final = "notes on themes"
 _PASSAGES: Final = 6
-"""Passages of the survey that are read with the summary of their theme at most."""
+"""Maximum number of passages of the survey that are read with the summary of their theme."""
 
 
 Read = tuple[ThemeSummary, list[str]]
@@ -115,7 +115,7 @@ def add_theme_notes(
 ) -> tuple[Context, Spent]:
     """Return the context with a section of the model's notes, and the model's usage.
 
-    A theme without a usable reply is left to its passages. Raises DeadlineExceeded, and the errors of the
+    A theme without a usable reply gets no note. Raises DeadlineExceeded, and the errors of the
     model.
     """
     subjects = [
@@ -126,7 +126,7 @@ def add_theme_notes(
     items = driver.items(THEME_TASK, subjects)
     driver.run(items)
     if driver.spent.stopped == "limit_seconds":
-        raise DeadlineExceeded("the themes were not read in time", hint="allow more time, or use --llm none")
+        raise DeadlineExceeded("reading the themes took too long", hint="allow more time, or use --llm none")
     notes = [
         f"{subject.text.splitlines()[0]}: {item.values[0]}"
         for subject, item in zip(subjects, items, strict=True)
