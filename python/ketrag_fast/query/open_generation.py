@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -84,6 +85,8 @@ class Opened:
     """Function that returns the endpoints that texts may be sent to."""
     pending: int = 0
     """Number of chunks not yet read by an LLM, in an index of allowed documents."""
+    finding_themes: threading.RLock = field(default_factory=threading.RLock)
+    """Held while themes are computed."""
 
     @cached_property
     def inspectors(self) -> list[Inspector]:

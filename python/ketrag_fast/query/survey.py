@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
@@ -26,9 +26,9 @@ from ketrag_fast.query.answer.quotes import best_sentences
 from ketrag_fast.query.plan import QueryPlan
 from ketrag_fast.query.preparation import Prepared
 from ketrag_fast.query.reranking import run
-from ketrag_fast.query.themes.clusters import Keywords, cluster
+from ketrag_fast.query.themes.clusters import NO_THEME, Keywords, cluster
 from ketrag_fast.query.themes.describe import QUOTES, find_themes
-from ketrag_fast.query.themes.labels import Speller, term_weights
+from ketrag_fast.query.themes.labels import I64, Speller, term_weights
 from ketrag_fast.query.themes.plain_words import PLAIN_WORDS, WORDS_FOR_DOCUMENTS
 from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.shared import has_model
@@ -55,6 +55,8 @@ _OF_DOCUMENT: Final = 6
 """Maximum number of passages of a document that are read."""
 _ALIKE: Final = 0.5
 """Share of common keywords above which one window counts as repeating another."""
+_SPELLING: Final = 12
+"""Maximum number of passages of a theme that determine the spelling of its label."""
 _HEADING: Final = 0.03
 """Share of the budget for headings."""
 _FEWEST: Final = 2
@@ -204,6 +206,7 @@ class _Survey:
         self._vocabulary: dict[str, int] = {}
         self._passages = self._read(ranked)
         self._words = {self._vocabulary[word] for word in words if word in self._vocabulary}
+        self._labels: dict[int, str] = {}
         self._of_document: dict[str, list[int]] = {}
         for at, passage in enumerate(self._passages):
             own = self._of_document.setdefault(passage.document, [])
@@ -247,13 +250,12 @@ class _Survey:
     def context(self, budget: int) -> Context:
         """Return the context for a budget."""
         excerpts = self._excerpts(budget - int(_HEADING * budget))
-        labels = self._labels
-        groups: dict[str, list[_Excerpt]] = {}
+        of_theme: dict[int, list[_Excerpt]] = {}
         for one in excerpts:
-            groups.setdefault(labels[one.passage], []).append(one)
-        rare = [label for label, own in groups.items() if len(own) < _FEWEST and label != OTHERS]
-        for label in rare:
-            groups.setdefault(OTHERS, []).extend(groups.pop(label))
+            of_theme.setdefault(int(self._themes[one.passage]), []).append(one)
+        groups: dict[str, list[_Excerpt]] = {}
+        for theme, own in sorted(of_theme.items(), key=lambda item: (len(item[1]) < _FEWEST, item[0])):
+            groups.setdefault(self._label(theme) if len(own) >= _FEWEST else OTHERS, []).extend(own)
         weight = {label: sum(one.relevance for one in own) for label, own in groups.items()}
         order = sorted(groups, key=lambda label: (label == OTHERS, -weight[label], label))
         rows: dict[str, list[_Row]] = {}
@@ -336,13 +338,22 @@ class _Survey:
         return _MARK + len(self._passages[at].title) // 3
 
     @cached_property
-    def _labels(self) -> list[str]:
-        """The theme label of each passage."""
+    def _rows(self) -> list[list[int]]:
+        """The keywords of each passage, ascending."""
+        return [sorted(_union(one.keywords)) for one in self._passages]
+
+    @cached_property
+    def _names(self) -> list[str]:
+        """The keywords by number."""
+        return list(self._vocabulary)
+
+    @cached_property
+    def _themes(self) -> I64:
+        """The theme of each passage, -1 for none."""
         count = len(self._passages)
-        rows = [sorted(_union(one.keywords)) for one in self._passages]
-        ends = np.cumsum([0, *map(len, rows)], dtype=np.uint64)
-        indices = np.array([word for row in rows for word in row], np.uint32)
-        names = list(self._vocabulary)
+        ends = np.cumsum([0, *map(len, self._rows)], dtype=np.uint64)
+        indices = np.array([word for row in self._rows for word in row], np.uint32)
+        names = self._names
         digits = np.array([at for at, name in enumerate(names) if any(map(str.isdigit, name))], np.int64)
         keywords = Keywords(ends, indices, np.ones(len(indices), np.uint32), len(names), digits)
         settings, stages = self._plan.settings, self._plan.opened.generation.stages
@@ -355,24 +366,31 @@ class _Survey:
             np.zeros((count, 2), np.uint64), keywords, vectors, seed=settings.seed, threads=settings.threads
         )
         if not found.levels:
-            return [OTHERS] * count
-        theme = np.where(found.leaf < 0, -1, found.levels[0][found.leaf])
-        languages = languages_of(stages.get("links"))
-        speller = Speller(
-            names.__getitem__, np.arange(count), [one.text for one in self._passages], languages
-        )
-        every = np.bincount(indices, minlength=len(names))
-        labels = {-1: OTHERS}
-        for number in range(int(theme.max()) + 1):
-            own = np.flatnonzero(theme == number)
-            inside = np.bincount(
-                np.concatenate([np.array(rows[at], np.int64) for at in own]), minlength=len(names)
-            )
-            weights = term_weights(inside, len(own), every, count)
+            return np.full(count, NO_THEME, np.int64)
+        return np.where(found.leaf == NO_THEME, NO_THEME, found.levels[0][found.leaf])
+
+    @cached_property
+    def _every(self) -> I64:
+        """In how many passages each keyword is."""
+        return self._counts(range(len(self._rows)))
+
+    def _counts(self, passages: Iterable[int]) -> I64:
+        words = [word for at in passages for word in self._rows[at]]
+        return np.bincount(np.array(words, np.int64), minlength=len(self._names))
+
+    def _label(self, theme: int) -> str:
+        """Return the label of a theme, as its best passages spell it."""
+        if theme == NO_THEME:
+            return OTHERS
+        if theme not in self._labels:
+            own = np.flatnonzero(self._themes == theme)
+            weights = term_weights(self._counts(own.tolist()), len(own), self._every, len(self._rows))
             weights[list(self._words)] = 0
-            terms, _ = speller.label(weights, own)
-            labels[number] = ", ".join(terms) or OTHERS
-        return [labels[int(one)] for one in theme]
+            best = own[:_SPELLING]
+            texts = [self._passages[at].text for at in best.tolist()]
+            speller = Speller(self._names.__getitem__, best, texts, _languages(self._plan) or [])
+            self._labels[theme] = ", ".join(speller.label(weights, best)[0]) or OTHERS
+        return self._labels[theme]
 
     def _row(self, one: _Excerpt, label: str) -> _Row:
         passage = self._passages[one.passage]

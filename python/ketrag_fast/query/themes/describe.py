@@ -73,7 +73,8 @@ def find_themes(
 ) -> FoundThemes:
     """Return the themes of the documents that match a condition, as if the index had no other documents.
 
-    If no condition is given, the filter of the settings applies. The latest themes are cached.
+    If no condition is given, the filter of the settings applies. The latest themes are cached. One call at
+    a time computes themes, so that parallel first calls do the work once.
 
     Raises:
         InputError: No document has a field of the condition.
@@ -84,9 +85,12 @@ def find_themes(
     key = text_digest([repr(condition)])
     found = opened.themes.known([key]).get(key)
     if found is None:
-        mask = opened.filtered(condition)
-        found = ThemeFinder(opened, None if mask is None else mask.fits, progress).found()
-        opened.themes.add({key: found})
+        with opened.finding_themes:
+            found = opened.themes.known([key]).get(key)
+            if found is None:
+                mask = opened.filtered(condition)
+                found = ThemeFinder(opened, None if mask is None else mask.fits, progress).found()
+                opened.themes.add({key: found})
     return found
 
 
