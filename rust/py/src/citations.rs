@@ -14,8 +14,6 @@ use numpy::IntoPyArray;
 use pyo3::prelude::*;
 
 /// (in-neighbours of each text, relevance of each edge, product of the vectors of its ends).
-
-/// (the texts that send to each text, the relevance of each edge, the product of its vectors).
 #[pyfunction]
 #[pyo3(signature = (first_text, vectors, words, word_count, word_weights, senders, most, *, threads=0, report=None))]
 #[allow(clippy::too_many_arguments)]
