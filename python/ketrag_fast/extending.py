@@ -111,7 +111,7 @@ class Command:
 
 
 def pack_strings(name: str, texts: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """Pack texts into `NAME_blob` and `NAME_offsets`, as a stage declares them by `strings(NAME, ...)`.
+    """Pack texts into `NAME_blob` and `NAME_offsets`, the arrays that `strings(NAME, ...)` declares.
 
     Examples:
         >>> sorted(pack_strings("label", ["one", "two"]))

@@ -20,9 +20,7 @@ def entry_points(group: str) -> Sequence[tuple[str, EntryPoint]]:
         return ()
     if not _may_have_entry_points(group):
         return ()
-    from importlib import (
-        metadata,
-    )  # imported here because the import is slower than a query
+    from importlib import metadata  # imported here because the import is slower than a query
 
     return sorted(
         (

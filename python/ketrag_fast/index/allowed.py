@@ -1,4 +1,4 @@
-"""The index of the documents that a caller may see, opened in place of the whole index."""
+"""Open the index of the documents that a caller may see, in place of the whole index."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def restrict(
 ) -> tuple[Opened, Path]:
     """Open the index of the documents of `opened` that match `allow`; build it if it does not exist.
 
-    Models that are open are shared if they are the same.
+    Models that `opened` has open are shared if the indexes use the same ones.
 
     Args:
         folder: Folder of the index that `opened` belongs to.
         opened: The generation to restrict.
         allow: Condition on document metadata.
         settings: Settings given when the index was opened.
-        progress: Called at every step; stops the call by returning False or raising.
+        progress: Called at every step; returning False or raising stops the call.
 
     Returns:
         The opened generation and the folder of its index.
@@ -47,10 +47,10 @@ def restrict(
     given = Settings(**{name: value for name, value in settings.given.items() if name != "allow"})
     try:
         loaded = load(part.folder, given, _lender(opened, part.folder), trust)
-    except (IndexMissing, IndexDamaged):  # removed by another process in the meantime, or damaged
+    except (IndexMissing, IndexDamaged):  # another process removed it meanwhile, or it is damaged
         part = allowed_index(layout, generation, documents, opened.settings, trust, progress, rebuild=True)
         loaded = load(part.folder, given, _lender(opened, part.folder), trust)
-    # Callers that cache answers by generation see the number of the whole index.
+    # Report the number of the whole index, because callers cache answers by generation.
     manifest = replace(loaded.generation.manifest, generation=generation.number)
     numbered = replace(loaded.generation, manifest=manifest)
     return replace(loaded, generation=numbered, pending=part.pending), part.folder
@@ -64,7 +64,7 @@ def _matching_documents(opened: Opened, allow: Condition, progress: Callback | N
     except InputError as error:
         raise as_allow(error) from None
     units = opened.generation.stages["units"]
-    # A row is a document or a section of one: a document is allowed if all of its rows are.
+    # A row is a document or one of its sections. A document is allowed if all of its rows are.
     allowed: dict[str, bool] = {}
     names = read_strings(units, "document_ids")
     for name, match in zip(names, matches.tolist(), strict=True):
@@ -73,7 +73,7 @@ def _matching_documents(opened: Opened, allow: Condition, progress: Callback | N
 
 
 def _lender(opened: Opened, folder: Path) -> Opened | None:
-    """Return the whole index if the index in `folder` was built with the same embedding model."""
+    """Return the whole index as a source of models if the index in `folder` has the same embedding model."""
     from ketrag_fast.storage.generation import MANIFEST, current_number
     from ketrag_fast.storage.manifest import read_manifest
 

@@ -1,4 +1,4 @@
-"""Builds and changes of indexes on disk; each function returns what it did."""
+"""Build and change indexes on disk; each function returns a report."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def build_index(
 
 
 def read_sources(sources: Sources, settings: Settings) -> Iterator[Document | Failure]:
-    """Yield the documents and failures that a build would read from `sources`; stores nothing.
+    """Yield the documents and failures that a build would read from `sources`, without storing anything.
 
     Raises DocumentError if a source is missing.
     """
@@ -69,7 +69,7 @@ def read_sources(sources: Sources, settings: Settings) -> Iterator[Document | Fa
 
 
 def has_begun(path: Path) -> bool:
-    """Return whether a build has stored its settings in a folder, or a merge has begun there."""
+    """Return whether a build or a merge has begun in a folder."""
     layout = Layout(path)
     if layout.generations() or (layout.work / MERGE).is_file():
         return True
@@ -77,7 +77,7 @@ def has_begun(path: Path) -> bool:
 
 
 def reembed_index(path: PathText, settings: Settings, *, progress: Callback | None) -> BuildReport:
-    """Replace the vectors of an index by those of the embedder of the settings."""
+    """Replace the vectors of an index by vectors of the embedder in the settings."""
     from ketrag_fast.building.reembed import reembed
 
     with progress_shown(Layout(Path(path)), progress) as shown:
@@ -93,7 +93,7 @@ def upgrade_index(path: PathText, settings: Settings, *, progress: Callback | No
 
 
 def reembedding_settings(settings: Settings | None, embedder: str | None) -> Settings:
-    """Return the settings that matter when an index is embedded again, with another embedder if given."""
+    """Return the settings for embedding an index again, optionally with another embedder."""
     usable = {"embedder", *names("query", "run")}
     values = {} if settings is None else settings.given
     kept = Settings(**{name: value for name, value in values.items() if name in usable})
@@ -148,7 +148,7 @@ def preview_update(
     settings: Settings,
     **options: Any,
 ) -> Preview:
-    """Return what an update would change, or a build if `others` are read again or dropped."""
+    """Return the changes that an update would make; with `others`, the changes that a build would make."""
     from ketrag_fast.building.preview import preview
 
     condition = _removal_condition(where)
@@ -156,12 +156,12 @@ def preview_update(
 
 
 def others_of(reread: bool, replace: bool) -> Others:
-    """Return what a change does with the sources that it does not name."""
+    """Return how a change treats sources that it does not name: unchanged, read again or dropped."""
     return "drop" if replace else "read" if reread else "keep"
 
 
 def _removal_condition(where: Filter | None) -> Condition | None:
-    """Return the condition of documents to remove. Raises InputError if every document would meet it."""
+    """Parse the filter of documents to remove. Raises InputError if it matches every document."""
     if where is None:
         return None
     from ketrag_fast.base.filters import filter_condition
@@ -182,7 +182,7 @@ def _patterns(remove: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def leaves_out(source: Path, changed: Path, settings: Settings) -> bool:
-    """Return whether a source leaves out a changed file, by `exclude` or a `.gitignore`."""
+    """Return whether a source excludes a changed file by `exclude` or a `.gitignore`."""
     from ketrag_fast.building import sources
 
     return sources.leaves_out(source, changed, settings.exclude, gitignore=settings.gitignore)

@@ -1,4 +1,4 @@
-"""Bundles: an index as one file."""
+"""Bundles: write an index to a single file and restore it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ketrag_fast.systems.index_settings import spec_here
 
 
 def write_bundle(path: Path, file: Path, *, replace: bool, with_model: bool) -> int:
-    """Write the index at `path` into a file, with its embedding model if wanted; return its size."""
+    """Write the index at `path`, optionally with its embedding model, to a file; return its size in bytes."""
     layout = Layout(path)
     layout.require()
     model = model_of(layout) if with_model else None
@@ -65,7 +65,7 @@ def model_of(layout: Layout) -> CarriedModel | None:
 
 
 def require_model(layout: Layout) -> None:
-    """Raise IndexDamaged if the bundled model is not the one that made the index's vectors."""
+    """Raise IndexDamaged if the bundled model is not the model that computed the index's vectors."""
     from ketrag_fast.models.embedders.fingerprint import of_folder
     from ketrag_fast.models.embedders.model_folder import look
 

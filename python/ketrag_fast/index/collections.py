@@ -1,4 +1,4 @@
-"""Collections: indexes that have a name and are kept in the user's data folder."""
+"""Collections: named indexes in the user's data folder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 _RESERVED: Final = frozenset(
     {"con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in range(1, 10))}
 )
-"""Names that Windows does not allow for files."""
+"""File names that Windows does not allow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +27,13 @@ class Collection:
     """A named index.
 
     Attributes:
-        name: Its name.
+        name: Name of the collection.
         path: Folder of the index.
         documents: Number of documents; None if the index cannot be read.
-        size: Bytes in the folder.
+        size: Size of the folder in bytes.
         built: Time of the last build, in seconds since 1970; None if it was never finished.
-        sources: Files, folders and globs that it is built from.
-        description: What is in it.
+        sources: Files, folders and globs from which it is built.
+        description: Description of its contents, written by the user.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Collection:
 
 
 def collections_folder() -> Path:
-    """Return the folder of all collections: below XDG_DATA_HOME, or what the system has for it."""
+    """Return the folder of all collections, below XDG_DATA_HOME or the system's equivalent."""
     if os.name == "nt":
         named, usual = "LOCALAPPDATA", "~/AppData/Local"
     else:
@@ -73,7 +73,7 @@ def collections_folder() -> Path:
 
 
 def check_name(name: str) -> str:
-    """Return the name of a collection in lower case. Raises ConfigError if it cannot be one."""
+    """Return a collection name in lower case. Raises ConfigError if it is invalid."""
     plain = name.lower()
     if not _NAME.fullmatch(name) or plain.partition(".")[0] in _RESERVED or name.endswith("."):
         raise ConfigError(
@@ -84,7 +84,7 @@ def check_name(name: str) -> str:
 
 
 def collection_path(name: str) -> Path:
-    """Return the folder of a collection. Raises IndexMissing if there is none of this name."""
+    """Return the folder of a collection. Raises IndexMissing if no collection has this name."""
     path = collections_folder() / check_name(name)
     if not Layout(path).exists():
         known = collection_names()
@@ -112,9 +112,9 @@ def collection_names() -> list[str]:
 
 
 def new_collection(name: str, sources: Iterable[str]) -> Path:
-    """Return the folder of a collection that is to be built, or brought up to date, from these sources.
+    """Return the folder in which to build or update a collection from these sources.
 
-    Raises ConfigError if a collection of this name has other sources, ReadOnly if its folder cannot be made.
+    Raises ConfigError if the collection exists with other sources, ReadOnly if its folder cannot be created.
     """
     path = collections_folder() / check_name(name)
     if Layout(path).exists():
@@ -130,7 +130,7 @@ def new_collection(name: str, sources: Iterable[str]) -> Path:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise ReadOnly(
-            f"{path.parent} cannot be made: {error.strerror or error}",
+            f"{path.parent} cannot be created: {error.strerror or error}",
             hint="set XDG_DATA_HOME (Windows: LOCALAPPDATA) to another folder, or name a folder with -i",
         ) from error
     return path
@@ -142,7 +142,7 @@ def _is_in(source: str, own: Iterable[str]) -> bool:
 
 
 def collections() -> list[Collection]:
-    """Return all collections, sorted by name. One that is damaged has no number of documents."""
+    """Return all collections, sorted by name. For a damaged one the number of documents is None."""
     from ketrag_fast.index.descriptions import descriptions_of
 
     found = []
@@ -168,7 +168,7 @@ def _about(path: Path) -> tuple[int | None, float | None]:
 
 
 def age_text(built: float | None) -> str:
-    """Return how long ago a build was, such as `3 hours ago`.
+    """Format the age of a build, such as `3 hours ago`.
 
     Examples:
         >>> age_text(time.time() - 7200)

@@ -1,4 +1,4 @@
-"""Descriptions of the folders of an index: sentences that people write, for people and assistants."""
+"""Descriptions of the folders of an index, written by people for people and assistants."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LONGEST: Final = 500
 
 
 def descriptions_of(folder: Path) -> dict[str, str]:
-    """Return the descriptions of an index by folder; that of the whole index has the key ""."""
+    """Return the descriptions of an index by folder; the key "" has the description of the whole index."""
     from ketrag_fast.storage.source_table import open_sources
 
     tables = Layout(folder).tables
@@ -31,9 +31,9 @@ def descriptions_of(folder: Path) -> dict[str, str]:
 
 
 def describe(folder: Path, text: str | None, place: str | os.PathLike[str] | None) -> None:
-    """Store or, without `text`, remove the description of a folder or file, or of the whole index.
+    """Store the description of a folder, a file or the whole index; without `text`, remove it.
 
-    Raises InputError for a text that is empty or too long, UnknownName if no source has the place,
+    Raises InputError for a text that is empty or too long, UnknownName if no source contains the path,
     IndexLocked while a build runs.
     """
     from ketrag_fast.storage.lock import builder_lock
@@ -56,7 +56,7 @@ def describe(folder: Path, text: str | None, place: str | os.PathLike[str] | Non
 
 
 def description_for(path: str, described: Mapping[str, str]) -> str | None:
-    """Return the description of the innermost described folder that a file is in.
+    """Return the description of the innermost described folder that contains a file.
 
     Examples:
         >>> description_for("/notes/work/a.md", {"/notes": "mine", "/notes/work": "projects"})

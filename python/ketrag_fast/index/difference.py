@@ -1,6 +1,6 @@
-"""Differences between two opened indexes: documents, settings, models, entity graphs, rankings of questions.
+"""Compare two open indexes: documents, settings, models, entity graphs, and rankings for questions.
 
-Only the arrays of their generations are read, so older generations can be compared, too.
+Only the arrays of a generation are read, so older generations can be compared too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PRINTED: Final = 20
 
 
 class ComparedIndex(Protocol):
-    """An open index."""
+    """The parts of an open index that are compared."""
 
     @property
     def inspect(self) -> Any:
@@ -41,7 +41,7 @@ class ComparedIndex(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """Names that only the second side has, that only the first has, and whose contents differ."""
+    """Names only in the second index, names only in the first, and names in both whose contents differ."""
 
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A question whose passages differ: those of each side by rank, and the share in both."""
+    """A question whose passages differ: the passages of each index by rank, and the share in both."""
 
     question: str
     before: tuple[str, ...]
@@ -63,17 +63,20 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class IndexDifference:
-    """The differences. Rows of `settings`, `models` and `sizes` are (name, first value, second value)."""
+    """The differences of two indexes.
+
+    Rows of `settings`, `models` and `sizes` are (name, first, second value).
+    """
 
     digests: tuple[str, str]
     documents: Changed
     reordered: bool
-    """Whether the documents in both are in a different order."""
+    """Whether the common documents are in a different order."""
     settings: tuple[tuple[str, Any, Any], ...]
     models: tuple[tuple[str, Any, Any], ...]
     sizes: tuple[tuple[str, int, int], ...]
     stages: tuple[str, ...]
-    """Stages whose arrays differ, or that one side lacks."""
+    """Stages whose arrays differ or that only one index has."""
     entities: Changed
     relations: Changed
     questions: int
@@ -98,7 +101,7 @@ def difference(
     questions: Sequence[str] = (),
     contexts: tuple[Sequence[Context], Sequence[Context]] = ((), ()),
 ) -> IndexDifference:
-    """Return the differences from the first to the second; `contexts` are what each gives for `questions`."""
+    """Return the differences of two indexes; `contexts` are the results of both for `questions`."""
     manifests = one.manifest, other.manifest
     before, after = (settings_of(manifest) for manifest in manifests)
     alike = all(before.get(name) == after.get(name) for name in _CUT)
@@ -144,7 +147,7 @@ def _rows(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[tuple[st
 
 
 def _models(models: Mapping[str, Any]) -> dict[str, str]:
-    """Return each model with what its vectors or replies depend on."""
+    """Return each model with the parameters on which its vectors or replies depend."""
     marks = {}
     for name, about in models.items():
         mark = about.get("reader") or about.get("fingerprint")
@@ -163,8 +166,8 @@ def _changes(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> Changed
 def _documents(generation: Generation, *, exact: bool) -> dict[str, bytes]:
     """Return a hash of each document by id.
 
-    If the units are cut differently, the texts are compared without blanks, because blanks between units
-    belong to none.
+    If the units are cut differently, the texts are compared without blanks, because units do not include the
+    blanks between them.
     """
     units = generation.stages["units"]
     _, starts = documents_of(units)
@@ -194,7 +197,7 @@ def _text(units: Mapping[str, NDArray[Any]], first: int, last: int) -> bytes:
 
 
 def _tails(units: Mapping[str, NDArray[Any]], first: int, last: int) -> Iterator[bytes]:
-    """Yield the text of each unit without what earlier units of its row contain."""
+    """Yield the text of each unit without the overlap with earlier units of its row."""
     row, end = -1, 0
     for unit in range(first, last):
         owner = int(units["unit_document"][unit])
@@ -205,7 +208,7 @@ def _tails(units: Mapping[str, NDArray[Any]], first: int, last: int) -> Iterator
 
 
 def _entity_graph(generation: Generation) -> tuple[dict[str, bytes], dict[str, bytes]]:
-    """Return a hash of each entity by name and of each relation by its ends; empty without a graph."""
+    """Return hashes of entities by name and of relations by their two entities; empty without a graph."""
     for stage in registry().stages:
         arrays, own = generation.stages.get(stage.name), stage.entity_graph
         if own is not None and arrays is not None:
@@ -252,7 +255,7 @@ def _place(passage: Passage) -> str:
 
 
 def summary(compared: IndexDifference) -> list[str]:
-    """Return the differences as lines of text; long lists are shortened."""
+    """Format the differences as lines of text; long lists are shortened."""
     if compared.same:
         lines = ["the indexes are equal byte for byte"]
     else:

@@ -1,4 +1,4 @@
-"""The endpoints that an index names, and the user's confirmation that queries may be sent there."""
+"""List the endpoints that an index names, and confirm that queries may be sent to them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from ketrag_fast.systems.index_settings import stored_settings
 def list_endpoints(path: str | os.PathLike[str], *, settings: Settings | None = None) -> list[Endpoint]:
     """Return the endpoints that the index at `path` names, and whether each is trusted.
 
-    An endpoint that `settings` name too is trusted. Nothing is sent to any other. Opens no model.
+    An endpoint is trusted if `settings` name it too or the user has confirmed it. Nothing is sent to an
+    untrusted endpoint. Opens no model.
 
     Raises:
         IndexMissing, IndexDamaged, IndexIncompatible: The index cannot be read.
@@ -30,7 +31,7 @@ def trust_endpoint(path: str | os.PathLike[str], address: str, *, confirmed: boo
     """Confirm that queries, and the API key, may be sent to an endpoint that the index at `path` names.
 
     The confirmation is stored in the user's state folder for this path, index and address; a copy of the
-    index has none. `confirmed=False` takes it back.
+    index does not inherit it. `confirmed=False` withdraws it.
 
     Raises:
         ConfigError: The index does not name the address.

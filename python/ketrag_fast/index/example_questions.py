@@ -1,4 +1,4 @@
-"""Example questions of an index, which its page offers to people who see it for the first time."""
+"""Example questions of an index, which its web page offers to new users."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _HINT: Final = "write one question per line, or lines of JSON with `question` or
 
 
 def read_examples(path: Path) -> tuple[str, ...]:
-    """Return the questions of a file: one per line, or JSON lines with `question` or `text`.
+    """Read questions from a file: one per line, or JSON lines with `question` or `text`.
 
-    Empty lines and lines that begin with # are left out. Raises InputError if the file cannot be read, is
+    Empty lines and lines that begin with # are skipped. Raises InputError if the file cannot be read, is
     not UTF-8, or a line is invalid JSON.
     """
     try:
@@ -52,7 +52,7 @@ def _question_of(path: Path, number: int, line: str) -> str:
 
 
 def checked_examples(questions: Sequence[str]) -> tuple[str, ...]:
-    """Return the questions without surrounding blanks, each once.
+    """Return the distinct questions without surrounding blanks.
 
     Raises InputError if there are too many, or one is empty or too long.
     """
@@ -67,7 +67,7 @@ def checked_examples(questions: Sequence[str]) -> tuple[str, ...]:
                 f"an example question must have 1 to {LONGEST:,} characters, got {len(text):,}: {text[:60]!r}"
             )
         if any("\ud800" <= character <= "\udfff" for character in text):
-            raise InputError(f"an example question holds half of a surrogate pair: {text[:60]!r}")
+            raise InputError(f"an example question contains half of a surrogate pair: {text[:60]!r}")
     return found
 
 

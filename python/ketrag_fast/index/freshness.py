@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 
 Refresh = Literal["auto", "always", "never"]
 QUICK: Final = 0.3
-"""Seconds that an update may take before a query is answered."""
+"""Maximum seconds of an update that runs before a query is answered."""
 _LOOKED: Final = 5
-"""Builds by which the time of the next one is predicted."""
+"""Number of recent builds from which the duration of the next build is predicted."""
 _LOCAL_LLMS: Final = (None, "none", "heuristic")
 
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """How the files of an index differ from what was indexed.
+    """The differences between the source files and the index.
 
     Attributes:
-        changed, added, removed: Numbers of files.
-        missing: Sources that do not exist now: a disk may not be connected.
+        changed, added, removed: Numbers of changed, added and removed files.
+        missing: Sources that do not exist now; a disk may not be connected.
         emptied: Sources that have lost most of their files, perhaps for the same reason.
-        updated: Whether the changes are in the index now.
-        reason: Why they are not, in words; None if they are, or if there are none.
+        updated: Whether the changes have been indexed.
+        reason: Why the changes have not been indexed; None if they have, or if there are no changes.
 
     Examples:
         >>> index.freshen().changes
@@ -59,7 +59,7 @@ class Freshness:
 
     @property
     def line(self) -> str | None:
-        """The line that commands print; None if the index is fresh."""
+        """The message that commands print; None if the index is up to date."""
         if self.updated or (not self.changes and not self.missing):
             return None
         parts = []
@@ -105,7 +105,7 @@ def check(folder: Path) -> Freshness:
 
 
 def _count_new(source: SourceStamps, folder: Path) -> int:
-    """Return the number of files that a source has now and did not have when it was read."""
+    """Return the number of files that were added to a source since it was read."""
     from ketrag_fast.building.file_reading import find_files
     from ketrag_fast.errors import DocumentError
 
@@ -118,7 +118,7 @@ def _count_new(source: SourceStamps, folder: Path) -> int:
 
 
 def _build_settings(folder: Path) -> Settings:
-    """Return the settings that the sources were read with."""
+    """Return the settings with which the sources were read."""
     from ketrag_fast.base.config import Settings, names
     from ketrag_fast.storage.generation import open_current
 
@@ -128,10 +128,10 @@ def _build_settings(folder: Path) -> Settings:
 
 
 def freshen(folder: Path, how: Refresh, settings: Settings) -> Freshness:
-    """Check the sources, and bring the index up to date if that is quick, or however long it takes.
+    """Check the sources for changes, and index the changes: always, or only if that is quick.
 
-    The index stays as it is if another process changes it, if it cannot be written, or if a source has lost
-    most of its files.
+    The index is not changed if another process is changing it, if it cannot be written, or if a source has
+    lost most of its files.
     """
     if how == "never":
         return Freshness()
@@ -151,7 +151,7 @@ def freshen(folder: Path, how: Refresh, settings: Settings) -> Freshness:
 
 
 def _predicted_seconds(folder: Path, changes: int) -> float | None:
-    """Return how long an update takes, measured by earlier builds; None if it calls a model."""
+    """Predict the seconds of an update from earlier builds; None if the update calls a model."""
     from ketrag_fast.index.history import past_builds
 
     settings = _build_settings(folder)
@@ -166,7 +166,7 @@ def _predicted_seconds(folder: Path, changes: int) -> float | None:
 
 
 def _update(folder: Path, settings: Settings) -> str | None:
-    """Index what has changed. Returns why it could not be done, or None."""
+    """Index the changes. Returns the reason if that fails, else None."""
     from ketrag_fast.base.config import Settings, names
     from ketrag_fast.index.building import build_index
 

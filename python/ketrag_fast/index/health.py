@@ -1,4 +1,4 @@
-"""Verification of everything in an index folder."""
+"""Verify the contents of an index folder."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ketrag_fast.systems.index_settings import reading_settings
 _LOOKS: Final = 3
 _MOST_LOOKS: Final = 100
 _PAUSE: Final = 0.1
-"""Seconds between two checks."""
+"""Seconds between two attempts of a check."""
 _MODEL_HINT: Final = (
     "put the model's folder back from the bundle that it came with, or name a copy: --embedder local:FOLDER"
 )
@@ -42,7 +42,7 @@ _OLDER_HINT: Final = (
 class Finding(NamedTuple):
     """The result of one check; `error` is None if nothing is wrong.
 
-    A `note` describes something other than damage, and its consequence.
+    A `note` describes a problem that is not damage, and its consequence.
     """
 
     what: str
@@ -52,7 +52,7 @@ class Finding(NamedTuple):
 
 
 def examine(root: Path) -> Iterator[Finding]:
-    """Check the tables, the name of the published generation and every byte of all generations.
+    """Check the tables, the file CURRENT and every byte of all generations.
 
     Changes nothing, and may run during a build. Raises IndexMissing if there is no index.
     """
@@ -70,15 +70,15 @@ def examine(root: Path) -> Iterator[Finding]:
         error = _error(partial(_generation, folder))
         if error is not None and number < newest:
             error.hint = _OLDER_HINT
-        if error is None or folder.exists():  # else a builder removed it meanwhile
+        if error is None or folder.exists():  # otherwise a builder removed it meanwhile
             yield Finding(f"generation {number}", folder, error)
     yield from (Finding(what, path, None, note) for what, path, note in notes(layout))
 
 
 def _lasting(layout: Layout, look: Callable[[], None]) -> KetragError | None:
-    """Return an error that persists when the check is repeated while nobody writes, or None.
+    """Repeat a check until no builder writes during it, and return its error or None.
 
-    A builder may write during a check. If one writes without a pause the last error counts.
+    If a builder writes all the time, the error of the last attempt is returned.
     """
     quiet = 0
     error: KetragError | None = None
@@ -95,7 +95,7 @@ def _lasting(layout: Layout, look: Callable[[], None]) -> KetragError | None:
 
 
 def _file_stamps(layout: Layout) -> list[tuple[int, int] | None]:
-    """Return sizes and times of the files that a builder writes in place."""
+    """Return sizes and times of the files that a builder overwrites."""
     stamps: list[tuple[int, int] | None] = []
     for path in (layout.tables, layout.tables.with_name(f"{layout.tables.name}-wal"), layout.current):
         try:
@@ -124,7 +124,7 @@ def _tables(layout: Layout) -> None:
     with Tables(layout.tables, read_only=True) as tables:
         tables.check()
         tables.sense()
-        if not (layout.work / MERGE).exists():  # until a merge is finished its parts have the texts
+        if not (layout.work / MERGE).exists():  # the texts are in the parts until the merge is finished
             tables.verify()
         there = tables.tables()
     if "replies" in there:
@@ -145,7 +145,7 @@ def _check_published(layout: Layout) -> None:
         )
     if lost_number(layout) is not None:
         raise IndexDamaged(
-            f"the generation that {layout.current} names is lost, and the others are older",
+            f"the generation that {layout.current} names is lost, and all other generations are older",
             hint="run `ketrag index` again: it builds the current one from the documents",
         )
     if layout.generations():
@@ -156,7 +156,7 @@ def _check_published(layout: Layout) -> None:
 
 
 def _model(layout: Layout) -> None:
-    """Check the embedding model that came with the index."""
+    """Check the embedding model that was bundled with the index."""
     record = read_json(layout.model_record)
     try:
         files = {str(name): str(digest) for name, digest in record["files"].items()}

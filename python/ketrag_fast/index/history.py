@@ -1,4 +1,4 @@
-"""The past builds of an index, and the one that runs now."""
+"""The past builds of an index, and the running build."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ketrag_fast.storage import read_only as reading
 from ketrag_fast.storage.layout import Layout
 
 _WRONG = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
-"""Raised when an altered report lacks an entry or has one of another type."""
+"""Exceptions raised when an altered report lacks an entry or an entry has the wrong type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +20,11 @@ class PastBuild:
 
     Attributes:
         started: time in UTC, ISO 8601.
-        seconds: how long it took.
-        generation: the generation that it published, or left.
-        documents, added, updated, removed: the documents afterwards, and what changed.
-        ran, reused: names of the stages that ran, and of those that were kept.
-        calls, tokens_in, tokens_out: calls of a language model and their tokens.
+        seconds: duration of the build.
+        generation: the current generation after the build.
+        documents, added, updated, removed: the number of documents after the build, and of changed documents.
+        ran, reused: names of the stages that ran, and of the stages whose results were reused.
+        calls, tokens_in, tokens_out: number of LLM calls and their tokens.
         failures: documents and chunks that could not be read.
         settings: names of the settings that had changed.
     """
@@ -50,7 +50,7 @@ class PastBuild:
 
 
 def past_builds(folder: Path, most: int) -> list[PastBuild]:
-    """Return at most `most` builds, the latest first. Altered rows are left out."""
+    """Return at most `most` builds, newest first. Altered rows are skipped."""
     found = []
     for started, seconds, generation, report in reading.runs(Layout(folder), most):
         try:

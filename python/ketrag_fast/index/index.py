@@ -36,7 +36,7 @@ class Index:
 
     Attributes:
         path: Folder of the index.
-        report: What the build did, None for an index that was only opened.
+        report: Report of the build; None for an index that was only opened.
 
     Examples:
         >>> import tempfile
@@ -52,7 +52,7 @@ class Index:
     """
 
     _checked: tuple[float, Freshness] | None = None
-    """When the sources were compared with the index, and the result."""
+    """Time and result of the last comparison of the sources with the index."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Index:
         report: BuildReport | None,
         deadline: float | None = None,
     ) -> None:
-        """Open the index at `path`. Callers use `build` and `open`."""
+        """Open the index at `path`. Use `Index.build` and `Index.open` instead."""
         self.report = report
         self._state = IndexState(path, settings or Settings(), deadline)
         self.path = self._state.path
@@ -84,21 +84,21 @@ class Index:
     ) -> Self:
         """Build the index at `path`, or bring it up to date, and open it.
 
-        Only what has changed is computed. A build that was stopped or killed continues when it is called
+        Only changed documents are processed. A build that was stopped or killed continues when it is called
         again.
 
         Args:
             sources: A path, a glob, an iterable of these, of `Document`s, or of both. They are added to the
                 sources of the index.
             path: Folder of the index.
-            settings: Settings; those left out come from the index, or are defaults. Environment variables and
-                files of settings count only for the command.
+            settings: Settings; omitted ones come from the index, or are defaults. Environment variables and
+                settings files only affect the command line.
             progress: Called with each `Event`; returning False stops the build.
             replace: Make these the only sources.
             rebuild: Compute everything again. Needed for other chunk settings (for another embedder use
                 `reembed`).
-            partial: Call no LLM, and publish what earlier calls have extracted.
-            examples: Questions that the page of the index offers to start with; None keeps the earlier ones.
+            partial: Call no LLM, and publish the results of earlier extraction calls.
+            examples: Example questions for the web page; None keeps the earlier ones.
 
         Raises:
             Cancelled: `progress` returned False.
@@ -135,11 +135,12 @@ class Index:
         settings: Settings | None = None,
         progress: Callback | None = None,
     ) -> Self:
-        """Replace the vectors of an index by those of another model, and open it.
+        """Replace the vectors of an index by vectors of another model, and open the index.
 
-        The new vectors are computed from the stored documents and published at once; until then the old ones
-        are used. If the call is stopped, the next one continues. Without `embedder` the index's model is used
-        again, and nothing is published unless its vectors differ. Raises as `build`, and IndexMissing.
+        The new vectors are computed from the stored documents and published together; until then the old
+        ones are used. If the call is stopped, the next one continues. Without `embedder` the index's model
+        is used again, and nothing is published unless its vectors differ. Raises the errors of `build`, and
+        IndexMissing.
 
         Examples:
             >>> Index.build(library, scratch / "ships").close()
@@ -157,11 +158,11 @@ class Index:
     def upgrade(
         cls, path: PathText, *, settings: Settings | None = None, progress: Callback | None = None
     ) -> Self:
-        """Upgrade an index of the previous format from the texts that it holds, and open it.
+        """Upgrade an index of the previous format using its stored texts, and open it.
 
-        No source is read. Texts, words and links stay as they are; vectors are computed again by the model of
-        the index, whose location `settings` may give. If the call is stopped, the next one continues. An
-        index of this format stays as it is. Raises as `build`, IndexMissing, and IndexIncompatible.
+        No source is read. Texts, keywords and links are kept; vectors are computed again by the model of the
+        index, whose location `settings` may give. If the call is stopped, the next one continues. An index
+        of the current format is not changed. Raises the errors of `build`, IndexMissing, IndexIncompatible.
 
         Examples:
             >>> Index.build(library, scratch / "old").close()
@@ -187,7 +188,7 @@ class Index:
     ) -> Self:
         """Merge several indexes into one at `path`, and open it.
 
-        The result equals a build over all their documents byte for byte, whatever the order of `parts`. No
+        The result equals a build over all their documents byte for byte, for any order of `parts`. No
         source is read, no LLM is called and nothing is embedded twice. If the call is stopped, the same call
         continues. A document that several parts contain must be equal in them unless `prefer` is given.
 
@@ -223,16 +224,16 @@ class Index:
     ) -> BuildReport:
         """Add and remove documents, publish the new generation and switch to it.
 
-        Answers equal those of a build over the remaining documents byte for byte. So do the files, unless
+        Results equal those of a build over the remaining documents byte for byte. So do the files, unless
         the change is stored as a delta, which large indexes do for small changes. No LLM is called.
 
         Args:
-            add: Sources as in `build`; no other source is read again. A document replaces one with its id.
-            remove: Document ids, or patterns of them (`*` also matches `/`). They stay removed until `add`
+            add: Sources as in `build`; no other source is read again. A document replaces one with the same
+            id. remove: Document ids or patterns (`*` also matches `/`). They stay removed until `add`
                 names them or their source. Unknown ids are reported as failures.
-            where: Remove the documents whose metadata matches this filter, too. A filter that holds for
+            where: Also remove the documents whose metadata matches this filter. A filter that matches
                 every document raises InputError; `remove="*"` removes all.
-            purge: Erase texts, vectors, replies and ids of removed documents from all files, and what is
+            purge: Erase texts, vectors, replies and ids of removed documents from all files, and results
                 cached for models that are no longer used.
             fold: Write a delta into the files of the index.
             progress: Called with each `Event`; returning False stops the update.
@@ -266,10 +267,10 @@ class Index:
         settings: Settings | None = None,
         progress: Callback | None = None,
     ) -> Preview:
-        """Return what `update` would change, without doing it.
+        """Return the changes that `update` would make, without making them.
 
-        With `reread`, what `build` would change, which reads all sources again; with `replace`, what a build
-        with these sources alone would change. Raises as they do.
+        With `reread`, return the changes of `build`, which reads all sources again; with `replace`, of a
+        build with only these sources. Raises the same errors.
 
         Examples:
             >>> preview = Index.preview(index.path, remove="maud")
@@ -295,8 +296,8 @@ class Index:
     ) -> Self:
         """Open a built index. Its files are memory-mapped, and vectors are shared with other processes.
 
-        With `settings.allow` the index of these documents is built, or waited for if another process builds
-        it, for at most `deadline` seconds.
+        With `settings.allow` the index of the allowed documents is built, or waited for if another process
+        builds it, for at most `deadline` seconds.
 
         Raises IndexMissing, IndexIncompatible, DeadlineExceeded, and IndexDamaged (checksums are compared
         unless `settings.verify` is "sizes").
@@ -312,9 +313,9 @@ class Index:
     def refresh(self, *, deadline: float | None = None, warm: bool = False) -> bool:
         """Switch to the latest generation, or to an index that replaced this one.
 
-        With `warm`, what queries need is read before the switch, so that no query waits for it. Returns True
-        if it changed. Raises DeadlineExceeded if the documents that `settings.allow` leaves
-        cannot be opened within `deadline` seconds; the open generation then stays in use.
+        With `warm`, the files that queries need are read before the switch, so that no query waits. Returns
+        True if the generation changed. Raises DeadlineExceeded if the documents that `settings.allow`
+        permits cannot be opened within `deadline` seconds; the open generation then stays in use.
 
         Examples:
             >>> reader = Index.build(library, scratch / "ships")
@@ -332,16 +333,17 @@ class Index:
 
     @enough_memory()
     def freshen(self, how: Refresh | None = None, *, every: float = 0.0) -> Freshness:
-        """Compare the files of the sources with what was indexed, and index changes if that is quick.
+        """Compare the source files with the index, and index changes if that is quick.
 
-        Only sizes and times are compared. The index is not changed if a source is missing, most files are
-        gone, or another process is changing it; `Freshness.line` says so in words. Nothing is checked for an
-        index that came from another machine.
+        Only sizes and times are compared. The index is not changed if a source is missing, if most files are
+        missing, or if another process is changing it; `Freshness.line` describes the reason. Nothing is
+        checked for an index that came from another machine.
 
         Args:
-            how: "auto" indexes changes that take less than 0.3 s by the times of earlier builds, "always"
-                all changes, "never" does nothing; None takes the setting `refresh`.
-            every: Seconds for which the result of the last check is returned instead, for servers.
+            how: "auto" indexes changes if that takes less than 0.3 s, judging by earlier builds; "always"
+            indexes
+                all changes; "never" does nothing; None uses the setting `refresh`.
+            every: For servers: seconds for which the last result is returned without a new check.
 
         Examples:
             >>> index.freshen().changes
@@ -377,10 +379,10 @@ class Index:
     def allowed(self, allow: Filter, *, progress: Callback | None = None) -> Index:
         """Return the index as seen by a caller that may only see the documents matching `allow`.
 
-        Its results, lists, counts and statistics are those of an index of these documents alone. That index
-        is built on first use in this index's folder without calling a model, and cached until the next
-        generation. It cannot be changed, and stays usable while this index is open. Modes that need chunks
-        no LLM has read raise ModeUnavailable.
+        Its results, lists, counts and statistics equal those of an index of these documents alone. That index
+        is built on first use in this index's folder, without calling a model, and cached until the next
+        generation. It is read-only, and stays usable while this index is open. Modes that need chunks
+        that no LLM has read raise ModeUnavailable.
 
         Raises:
             InputError: `allow` cannot be parsed, matches every document, or names an unknown field.
@@ -463,14 +465,14 @@ class Index:
         """Return the context of a query: the best passages that fit its budget.
 
         Args:
-            query: A text, or a `Query`.
-            fields: Fields of `Query` (`mode`, `budget`, `top`, `filter`, `allow`, `deadline`, `explain`) for
+            query: A text, or a `Query`. fields: Fields of `Query` (`mode`, `budget`, `top`, `filter`,
+            `allow`, `deadline`, `explain`) to use with
                 a text, or to replace those of a `Query`.
 
         Raises:
             EmptyQuery, ConfigError, InputError: The query is not valid; see `Query`.
-            ModeUnavailable: The index lacks a part of the mode.
-            DeadlineExceeded: The time is over.
+            ModeUnavailable: The index lacks a part that the mode needs.
+            DeadlineExceeded: The deadline has passed.
 
         Examples:
             >>> context = index.retrieve("Who sailed the Fram?", budget=200, filter="year<1900")
@@ -509,10 +511,10 @@ class Index:
         Args:
             query: A text, or a `Query`.
             n: Maximum number of hits.
-            glob: Only files with a matching path, such as `*.md` or `docs/**/*.md`; several if it is a list,
-                and `!PATTERN` leaves files out.
+            glob: Only files with a matching path, such as `*.md` or `docs/**/*.md`; may be a list of globs,
+                and `!PATTERN` excludes files.
             grep: Only passages with a line that matches a regular expression.
-            fields: As in `retrieve`; `min_score` leaves out hits with a lower score.
+            fields: As in `retrieve`; `min_score` excludes hits with a lower score.
 
         Raises as `retrieve`, and InputError for a bad glob or pattern.
 
@@ -535,16 +537,16 @@ class Index:
         filter: Filter | None = None,  # noqa: A002 - as in `Query`
         allow: Filter | None = None,
     ) -> Excerpt:
-        """Return the indexed text of a file, or a part of it. Files themselves are not read.
+        """Return the indexed text of a file, or a part of it. The file itself is not read.
 
         Args:
-            path: The path of a file, or the id of a document, maybe with a position: `notes.md:93-110`,
+            path: The path of a file or the id of a document, optionally with a position: `notes.md:93-110`,
                 `notes.md:93:18` (18 lines), `report.pdf:p12`, `stock.xlsx:Stock!A65`, `talk.srt:00:12:30`.
             lines: First and last line; a single number is the first of 20 lines.
             filter: Only documents whose metadata matches, as in `retrieve`.
             allow: The documents that the caller may see.
 
-        Raises UnknownName if the index has no such file, page or line, or it may not be seen.
+        Raises UnknownName if the index has no such file, page or line, or the caller may not see it.
 
         Examples:
             >>> index.text("maud", lines=(1, 1)).text[:8]
@@ -574,14 +576,14 @@ class Index:
             pattern: A regular expression without look-around and back-references, matched in linear time.
             ignore_case: Match letters in any case.
             words: Match whole words only.
-            fixed: The pattern is a text, not an expression.
+            fixed: Treat the pattern as literal text.
             glob: As in `search`.
             limit: Maximum number of lines.
             filter: Only documents whose metadata matches, as in `retrieve`.
             allow: The documents that the caller may see.
             deadline: Time limit in seconds.
 
-        Raises InputError for a pattern that cannot be read, DeadlineExceeded.
+        Raises InputError for an invalid pattern, DeadlineExceeded.
 
         Examples:
             >>> [match.document for match in index.grep("fram|maud", ignore_case=True)]
@@ -606,7 +608,7 @@ class Index:
         filter: Filter | None = None,  # noqa: A002 - as in `Query`
         allow: Filter | None = None,
     ) -> dict[str, int]:
-        """Return the number of lines that `grep` finds in each file, by path, or by id without a file.
+        """Return the number of matching lines of each file, by path, or by document id if there is no file.
 
         Examples:
             >>> index.grep_counts("Maud")
@@ -625,7 +627,7 @@ class Index:
         filter: Filter | None = None,  # noqa: A002 - as in `Query`
         allow: Filter | None = None,
     ) -> Files:
-        """Return the files that the index has documents of, and documents that a program passed.
+        """Return the indexed files, and documents that a program passed.
 
         Args:
             glob: As in `search`.
@@ -664,11 +666,11 @@ class Index:
         threads: int | None = None,
         **fields: Unpack[QueryFields],
     ) -> list[Context] | list[list[Context]]:
-        """Return the contexts of many queries, in their order, ranked on `threads` threads (0: all cores).
+        """Return the contexts of many queries in order, ranked on `threads` threads (0: all cores).
 
         `queries` are texts, `Query` values or both; `fields` as in `retrieve`. A deadline is the time per
-        query, and is shared by the queries with equal options. With `budgets`, each query gets a list with a
-        context per budget; its passages are ranked once, but for mode `keyword`, whose pool depends on the
+        query; queries with equal options share the total. With `budgets`, each query gets a list with a
+        context per budget; its passages are ranked once, except in mode `keyword`, whose pool depends on the
         budget (KET-RAG, Algorithm 4).
 
         Examples:
@@ -697,12 +699,12 @@ class Index:
         quotes: int = 3,
         **fields: Unpack[QueryFields],
     ) -> Answer:
-        """Return a language model's answer from the context of a query, with citations of its passages.
+        """Answer a query with an LLM from the context of the query, citing its passages.
 
         Args:
-            query: A text or a `Query`. A deadline covers retrieval, opening the model and its answer, which
+            query: A text or a `Query`. A deadline covers retrieval, loading the model and its answer, which
                 is cut with a warning.
-            llm: Spec (`llama-cpp:PATH.gguf`, `openai:MODEL@URL`, `native:FOLDER` to quote a span), open
+            llm: Spec (`llama-cpp:PATH.gguf`, `openai:MODEL@URL`, `native:FOLDER` to quote a span), loaded
                 model, or None for the setting `answer_llm`, then `llm`. Without a model the answer has a
                 `reason` and the context.
             tokens: Maximum length of the answer.
@@ -710,8 +712,8 @@ class Index:
             on_text: Receives the answer piece by piece; False stops it.
             on_context: Receives the context before the answer; False stops it.
             kind: "free", "yes-no" (the answer has a `decision`) or "choice" (it has a `ranking`).
-            options: What "choice" orders.
-            quotes: Maximum number of sentences that are quoted without a model.
+            options: The options that "choice" ranks.
+            quotes: Maximum number of sentences to quote if there is no model.
             fields: As in `retrieve`.
 
         Raises as `retrieve`, and BackendMissing, BackendError, NetworkForbidden, ConfigError.
@@ -750,7 +752,7 @@ class Index:
     def describe(self, text: str | None, folder: PathText | None = None) -> None:
         """Store a description of a folder of the sources, or of the whole index; None removes it.
 
-        It is returned with each hit of the folder (`Hit.description`), stays when the index is built again,
+        It is returned with each hit in the folder (`Hit.description`), survives rebuilds of the index,
         and is bundled with it.
 
         Raises InputError if the text is empty or longer than 500 characters, UnknownName if the folder is
@@ -767,7 +769,7 @@ class Index:
         describe(self._state.path, text, folder)
 
     def descriptions(self) -> dict[str, str]:
-        """Return the descriptions by path of the folder; that of the whole index has the key "".
+        """Return the descriptions by folder path; the key "" has the description of the whole index.
 
         Examples:
             >>> index.descriptions()
@@ -785,11 +787,12 @@ class Index:
         allow: Filter | None = None,
         progress: Callback | None = None,
     ) -> Themes:
-        """Return what the documents are about: themes with labels, central sentences, documents and dates.
+        """Return the themes of the documents, with labels, central sentences, documents and dates.
 
         No model is called. Themes are clusters of passages, in two or three levels. They depend only on the
-        documents that match `filter` and `allow`, so that they tell nothing of others. The first call takes
-        seconds for tens of thousands of passages; further calls with the same filter return the same value.
+        documents that match `filter` and `allow`, so that they reveal nothing about others. The first call
+        takes seconds for tens of thousands of passages; further calls with the same filter return the same
+        value.
 
         Raises:
             InputError: A filter cannot be parsed, or names an unknown field.
@@ -811,22 +814,22 @@ class Index:
         dry_run: bool = False,
         progress: Callback | None = None,
     ) -> ThemeSummaries:
-        """Have a language model (setting `answer_llm`, else `llm`) summarise the themes; return what it did.
+        """Have an LLM (setting `answer_llm`, else `llm`) summarise the themes; return counts and costs.
 
         Summaries are written bottom up, each from passages of the theme and the summaries of the narrower
-        themes, and stored in the index. `themes` returns them as long as all passages that they were written
-        from are in the index, visible to the caller and in that theme; so after a change only those that it
-        concerns are written again. A call that was stopped or reached `limit_seconds` or `limit_usd`
-        continues when it is made again.
+        themes, and stored in the index. `themes` returns a summary as long as all passages from which it was
+        written are in the index, visible to the caller and in that theme, so after a change only the
+        affected summaries are written again. A call that was stopped or reached `limit_seconds` or
+        `limit_usd` continues when it is repeated.
 
         Args:
-            filter, allow: summarise the themes of the matching documents, as `themes` returns them.
+            filter, allow: summarise the themes that `themes` returns for the same conditions.
             dry_run: call no model; return the calls, tokens and seconds that the missing summaries need.
             progress: called with each `Event`; stops the call by returning False.
 
         Raises:
             ModeUnavailable: No language model is set, or the index was built without the mode `walk`.
-            EndpointNotConfirmed: Only the index names the model's endpoint.
+            EndpointNotConfirmed: The model's endpoint is named by the index only.
             BackendError: The model fails.
             IndexLocked, ReadOnly, Cancelled, InputError: The index cannot be written, or as in `themes`.
 
@@ -843,7 +846,7 @@ class Index:
     def export(self, format: str, target: PathText, **options: Any) -> Any:  # noqa: A002 - as in `export_graph`
         """Write a graph of the index as graphrag, graphml, gexf, neo4j, jsonl or html.
 
-        Takes the options, returns the report and raises the errors of `export_graph`.
+        Options, report and errors are those of `export_graph`.
 
         Examples:
             >>> report = index.export("graphml", scratch / "walk.graphml", graph="walk")
@@ -858,7 +861,7 @@ class Index:
     def from_lightrag(cls, folder: PathText, path: PathText, **options: Any) -> Self:
         """Build the index at `path` from a working directory of LightRAG, without an LLM, and open it.
 
-        Takes the options and raises the errors of `import_index`, which returns a report of what was taken.
+        Options and errors are those of `import_index`, which also returns a report.
 
         Examples:
             >>> with Index.from_lightrag(lightrag_folder, scratch / "taken") as taken:
@@ -890,10 +893,10 @@ class Index:
     @staticmethod
     @enough_memory()
     def bundle(path: PathText, file: PathText, *, replace: bool = False, with_model: bool = False) -> int:
-        """Write the index at `path` into one file and return the file's size in bytes.
+        """Write the index at `path` to one file, and return the file's size in bytes.
 
-        `with_model` adds the folder of its embedding model, if it has one, so that queries elsewhere need
-        nothing else.
+        `with_model` includes the folder of its embedding model, if it has one, so that queries on other
+        machines need nothing else.
 
         Raises:
             IndexMissing, IndexLocked: `path` has no index, or a build is running.
@@ -918,7 +921,7 @@ class Index:
         Raises:
             IndexMissing: There is no such file.
             ReadOnly: The folder is not empty.
-            IndexDamaged: The file is not what `bundle` wrote, or its model is not the index's.
+            IndexDamaged: The file is not a valid bundle, or its model does not match the index.
             IndexIncompatible, StorageFull: The index cannot be read or written here.
 
         Examples:

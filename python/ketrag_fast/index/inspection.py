@@ -1,4 +1,4 @@
-"""`index.inspect`: what an opened generation holds, read without a query."""
+"""`index.inspect`: direct access to the contents of an open generation."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ketrag_fast.types import GraphView, Listed, Span
 
 _QUESTION_TOKENS = 2000
-"""The budget of the passages that a picture of a question is drawn around."""
+"""Token budget of the passages around which the drawing for a question is centred."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Inspection:
 
     @property
     def filter(self) -> str | None:
-        """The filter of the settings."""
+        """The setting `filter`."""
         return self._opened.settings.filter
 
     @property
@@ -71,9 +71,9 @@ class Inspection:
     ) -> list[Listed]:
         """Return at most `count` documents in index order, starting with number `first`.
 
-        With `containing`, only documents whose id or title contains that text in any case are counted; with
-        `filter`, only documents whose metadata match; with `theme`, only those of a theme that
-        `index.themes(filter=filter)` returns, by its id.
+        With `containing`, only documents whose id or title contains that text (ignoring case) are counted;
+        with `filter`, only documents whose metadata match; with `theme`, only those of a theme that
+        `index.themes(filter=filter)` returns, given by its id.
         """
         condition = None if filter is None else filter_condition(filter)
         rows = None
@@ -100,7 +100,7 @@ class Inspection:
 
     @enough_memory()
     def files(self, documents: Iterable[str]) -> dict[str, Path]:
-        """Return the files that documents were read from, by document id, if they still exist."""
+        """Return the existing source file of each document, by document id."""
         from ketrag_fast.storage.origins import file_of
         from ketrag_fast.storage.tables import Tables
 
@@ -118,14 +118,14 @@ class Inspection:
 
     @enough_memory()
     def fields(self) -> tuple[str, ...]:
-        """Return the names of the metadata fields that filters can use, nested ones with dots."""
+        """Return the names of the metadata fields that filters can use; nested names have dots."""
         return tuple(self._opened.columns().fields)
 
     def stored(self) -> Iterable[Document]:
-        """Yield the documents with their texts, in index order; the texts of one are in memory at a time.
+        """Yield the documents with their texts, in index order; only one text at a time is in memory.
 
         Raises:
-            IndexMissing: This is one generation, and the texts are stored with the index.
+            IndexMissing: A single generation is open, and the texts are stored with the index.
             IndexLocked: The documents have changed since this generation was published.
         """
         from ketrag_fast.storage.tables import Tables
@@ -142,13 +142,13 @@ class Inspection:
                 raise IndexLocked(
                     f"the documents of {self._state.folder} have changed since the open generation was "
                     "published",
-                    hint="retry when the build has finished (if it was stopped, run `ketrag index`)",
+                    hint="try again when the build has finished (if it was stopped, run `ketrag index`)",
                 )
             yield from opened.documents()
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of nodes in the index's graphs: entity, concept, ..."""
+        """The kinds of nodes in the graphs of the index: entity, concept, ..."""
         return tuple(inspector.WHAT for inspector in self._opened.inspectors)
 
     @enough_memory()
@@ -159,16 +159,16 @@ class Inspection:
         *,
         filter: Filter | None = None,  # noqa: A002 - as in `Query`
     ) -> Node:
-        """Return a node of the index's graphs by name, in any case.
+        """Return a node of the graphs by name, ignoring case.
 
         Args:
             name: Name of the entity, concept, ...
-            kind: One of `kinds`; without it they are searched in their order.
+            kind: One of `kinds`; None searches all kinds in order.
             filter: Use the graphs of the matching documents only (see `Index.allowed`).
 
         Raises:
             UnknownName: No node has this name; the hint lists similar names.
-            ModeUnavailable: The index has no graph, or none of this kind.
+            ModeUnavailable: The index has no graph with nodes of this kind.
         """
         if filter is not None:
             self._opened.filtered(filter_condition(filter))  # names the existing fields if one is unknown
@@ -182,7 +182,7 @@ class Inspection:
         return self._opened.drawings.names
 
     def missing_graphs(self) -> dict[str, str]:
-        """Return the graphs that the index lacks, each with the command that adds it."""
+        """Map the graphs that the index lacks to the commands that add them."""
         return self._opened.drawings.missing
 
     @enough_memory()
@@ -199,26 +199,26 @@ class Inspection:
         allow: Filter | None = None,
         progress: Callable[[int, int], bool | None] | None = None,
     ) -> GraphView:
-        """Return a picture of a graph: nodes with positions and communities, and edges.
+        """Return a drawing of a graph: nodes with positions and communities, and edges.
 
-        Without `around` and `question` it is the whole graph if it has at most `limit` nodes, else the nodes
-        with most edges and their best neighbours.
+        Without `around` and `question` the whole graph is drawn if it has at most `limit` nodes, else the
+        nodes with the most edges and their best neighbours.
 
         Args:
-            name: One of `graphs()`.
-            around: Names of nodes, in any case, or numbers such as "#12" (`GraphNode.id`).
-            to: Draw the shortest path from the node `around` to this node, and its surroundings.
-            question: Draw the surroundings of the passages that `Index.retrieve` finds for a question.
-            units: Draw the surroundings of these units (`Passage.unit`). They are those of the whole index
-                and cannot be combined with `filter` or `allow`, which number their units differently.
+            name: One of `graphs()`. around: Names of nodes (case is ignored), or numbers such as "#12"
+            (`GraphNode.id`). to: Draw the shortest path from the node `around` to this node, and its
+            surroundings. question: Draw the surroundings of the passages that `Index.retrieve` finds for a
+            question. units: Draw the surroundings of these units (`Passage.unit`). They are numbered as in
+            the whole index
+                and cannot be combined with `filter` or `allow`, which change the numbers.
             limit: Maximum number of nodes.
             filter: Draw the graph of the matching documents only: no other document contributes a node, an
                 edge, a count or a position.
             allow: The documents that the caller may see, with the same effect; both must match.
-            progress: Called with (done, total) of a step; False stops the call (`Cancelled`).
+            progress: Called with (done, total) of a step; returning False stops the call (`Cancelled`).
 
         Raises:
-            InputError: The graph, a node or a field is unknown; the hint lists similar names.
+            InputError: A graph, node or field does not exist; the hint lists similar names.
             ModeUnavailable: The index lacks the graph; the hint is the command that adds it.
         """
         from ketrag_fast.query import graph_view
@@ -245,7 +245,7 @@ class Inspection:
             seeds += graph_view.nodes_of_units(graph, units, len(opened.searcher))[: max(drawn // 3, 1)]
             if not seeds:
                 raise InputError(
-                    "no passage was found for the question",
+                    "no passage matches the question",
                     hint="ask with other words, or leave out question",
                 )
         return graph.view(seeds, drawn, progress, path)
@@ -260,7 +260,10 @@ class Inspection:
         return state.restricted(condition)
 
     def entity(self, name: str) -> Entity:
-        """Return an entity of the skeleton with its relations and their source sentences; see `node`."""
+        """Return an entity of the skeleton graph with its relations and their source sentences.
+
+        See `node`.
+        """
         node = self.node(name, "entity")
         if not isinstance(node, Entity):
             raise InputError(f"{name!r} is not an entity of a skeleton")
@@ -283,7 +286,7 @@ class Inspection:
     def vectors(
         self, texts: Sequence[str], role: Role = "query", *, seconds: float | None = None
     ) -> NDArray[np.float32]:
-        """Return the vectors of texts in the index's space, f32[texts, dimension], rows of length 1.
+        """Embed texts with the index's model; returns f32[texts, dimension] with rows of length 1.
 
         Raises ModeUnavailable if the index has no vectors, DeadlineExceeded after `seconds`.
         """
@@ -291,18 +294,18 @@ class Inspection:
         return inspect.vectors(self._opened, checked, role, seconds)
 
     def tokens(self, texts: Sequence[str]) -> int:
-        """Return the total number of tokens of some texts, as this index counts."""
+        """Return the total number of tokens in texts, counted as this index does."""
         return inspect.tokens(self._opened, texts)
 
     def embeds(self, mode: str | None = None) -> bool:
-        """Return whether an embedding model computes the vectors of queries in a mode."""
+        """Return whether queries in a mode are embedded by a model."""
         return inspect.embeds(self._opened, mode, self._state.path)
 
     def prepared(self, write: Callable[[Any], bytes], **fields: Unpack[QueryFields]) -> Plan | None:
-        """Return a plan whose questions the core answers with JSON, without the interpreter.
+        """Return a query plan that answers questions with JSON in the Rust core, without Python code.
 
-        None if its contexts need Python (explanations, reranking and the like). `write` returns a
-        value as JSON; `fields` as in `Index.retrieve`, whose errors it raises.
+        Returns None if a context needs Python (for explanations, reranking and similar). `write` serialises a
+        value to JSON; `fields` and errors are those of `Index.retrieve`.
 
         Examples:
             >>> import json
@@ -317,9 +320,9 @@ class Inspection:
 
     @enough_memory()
     def warm(self, go_on: Callable[[], bool] = lambda: True) -> int:
-        """Load the model of queries, and read what the modes need, now instead of with the first queries.
+        """Load the query model and read the arrays of the modes now, rather than with the first queries.
 
-        Returns the bytes that were read, at most the setting `memory`. Raises Cancelled once `go_on` returns
+        Returns the number of bytes read, at most the setting `memory`. Raises Cancelled once `go_on` returns
         False.
         """
         from ketrag_fast.query.warming import warm_up
@@ -330,44 +333,45 @@ class Inspection:
 
     @enough_memory()
     def metadata(self, unit: int) -> dict[str, Any]:
-        """Return the metadata of the document that a unit (`Passage.unit`) is from.
+        """Return the metadata of the document of a unit (`Passage.unit`).
 
         Raises InputError if the unit does not exist.
         """
         return inspect.metadata_of_unit(self._opened, unit)
 
     def location(self, unit: int, start: int, end: int) -> dict[str, Any]:
-        """Return where a span of the document of a unit is in its source: page, heading, ...; {} if unknown.
+        """Return the source location (page, heading, ...) of a span of a unit's document; {} if unknown.
 
         Raises InputError if the unit does not exist.
         """
         return inspect.location_in_unit(self._opened, unit, start, end)
 
     def examples(self) -> tuple[str, ...]:
-        """Return the example questions of the index; none if only a part of its documents may be seen."""
+        """Return the example questions of the index; empty if the caller may see only some documents."""
         return () if self._state.allows else tuple(reading.examples(Layout(self._state.folder)))
 
     def builds(self, most: int = 50) -> list[PastBuild]:
-        """Return the latest builds, the latest first; none if only a part of the documents may be seen."""
+        """Return the past builds, newest first; empty if the caller may see only some documents."""
         return [] if self._state.allows else past_builds(self._state.folder, most)
 
     def running_build(self) -> dict[str, Any] | None:
-        """Return the progress of a build of this index, in whatever process: the fields of `Event`.
+        """Return the progress (the fields of `Event`) of a build of this index in any process.
 
-        None if no build runs, or if only a part of the documents may be seen.
+        Returns None if no build runs, or if the caller may see only some documents.
         """
         return None if self._state.allows else read_progress(Layout(self._state.folder))
 
     @property
     def has_answer_llm(self) -> bool:
-        """Whether a model answers questions (settings `answer_llm` and `llm`)."""
+        """Whether a model for answers is set (settings `answer_llm` and `llm`)."""
         return self._opened.answering is not None
 
     def diff(self, other: ComparedIndex, questions: Sequence[str] = ()) -> IndexDifference:
-        """Return how another open index, or another generation of this one, differs from this generation.
+        """Compare this generation with another open index or another generation of this index.
 
-        It covers documents, settings, models, entities, relations, and the passages of `questions`. A single
-        generation is opened by its folder: `Index.open("my-index/gen-000003")`. Raises as `retrieve_many`.
+        The result covers documents, settings, models, entities, relations, and the passages for `questions`.
+        A single generation is opened by its folder: `Index.open("my-index/gen-000003")`. Raises the errors
+        of `retrieve_many`.
 
         Examples:
             >>> with Index.build(library[:2], scratch / "two") as two:
@@ -382,11 +386,11 @@ class Inspection:
 
     @property
     def can_answer(self) -> bool:
-        """Whether a model answers questions."""
+        """Return whether a model for answers is set."""
         return self._opened.answering is not None
 
     def open_answer_llm(self) -> None:
-        """Open the files of the model that answers questions; an endpoint is not contacted.
+        """Load the model for answers; an endpoint is not contacted.
 
         Raises BackendMissing, BackendError or ConfigError.
         """

@@ -1,4 +1,4 @@
-"""Export to and import from formats of other programs.
+"""Export to and import from the formats of other programs.
 
 The package `interchange` has the formats. It is a higher layer, so it is imported by name, on first use.
 """
@@ -13,7 +13,7 @@ _FORMATS: Final = "ketrag_fast.interchange"
 
 
 def export_to(index: Any, format: str, target: str | os.PathLike[str], options: dict[str, Any]) -> Any:  # noqa: A002
-    """Write a graph of an index; see `export_graph`, whose report is returned."""
+    """Write a graph of an index and return the report of `export_graph`."""
     return import_module(f"{_FORMATS}.exporting").export_graph(index, format, target, **options)
 
 
@@ -23,5 +23,5 @@ def import_from(
     path: str | os.PathLike[str],
     options: dict[str, Any],
 ) -> None:
-    """Build the index at `path` from what another program wrote; see `import_index`."""
+    """Build the index at `path` from files of another program; see `import_index`."""
     import_module(f"{_FORMATS}.importing").import_index(format, folder, path, **options)

@@ -1,4 +1,4 @@
-"""Queries against the open state of an index: one, many, at several budgets, and answers."""
+"""Run queries against the open state of an index: single, batched, at several budgets, and answers."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def retrieve_many(
     threads: int | None,
     budgets: Sequence[int] | None = None,
 ) -> list[list[Context]]:
-    """Return the contexts of each query, one per budget; without `budgets`, one each."""
+    """Return a list of contexts for each query, one per budget; without `budgets`, one context."""
     if budgets is not None:
         if "budget" in fields:
-            raise InputError("budget has no effect next to budgets", hint="leave out budget")
+            raise InputError("budget cannot be combined with budgets", hint="leave out budget")
         budgets = [check_budget(budget) for budget in budgets]
     batches = batches_of(queries, fields)
     workers = check_threads(state.opened.settings.threads if threads is None else threads)
@@ -50,7 +50,7 @@ def retrieve_many(
 
 
 def ask(state: IndexState, query: str | Query, fields: QueryFields, **options: Any) -> Answer:
-    """Return a language model's answer to a query; the options are those of `answer_options`."""
+    """Answer a query with an LLM; the options are those of `answer_options`."""
     from ketrag_fast.query.answering import answer_options, answer_query
 
     chosen = answer_options(**options)
@@ -61,7 +61,7 @@ def ask(state: IndexState, query: str | Query, fields: QueryFields, **options: A
 def themes(
     state: IndexState, chosen: Filter | None, allow: Filter | None, progress: Callback | None
 ) -> Themes:
-    """Return the themes of the documents that match a filter, of those that `allow` leaves."""
+    """Return the themes of the documents that match both `filter` and `allow`."""
     from ketrag_fast.base.filters import allow_condition, filter_condition
     from ketrag_fast.query.themes.describe import find_themes
     from ketrag_fast.query.themes.summaries import with_summaries
@@ -82,7 +82,7 @@ def summarise_themes(
     *,
     dry_run: bool,
 ) -> ThemeSummaries:
-    """Have a language model summarise the themes that `themes` returns."""
+    """Have an LLM summarise the themes that `themes` returns."""
     from ketrag_fast.base.filters import allow_condition, filter_condition
     from ketrag_fast.index import theme_summaries
 

@@ -1,4 +1,4 @@
-"""Searches against the open state of an index: ranked, exact, and by place."""
+"""Search the open state of an index: ranked, by exact pattern, and by location."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from ketrag_fast.query.search import Globs, Searcher
 from ketrag_fast.types import Excerpt, Files, Hits, Match
 
 _TOKENS = 1_000
-"""Tokens that each passage may take."""
+"""Token budget per passage."""
 _PARTS = 3
-"""Ranked passages for each hit: at most three neighbours are one."""
+"""Number of passages to rank per hit, because up to three neighbours are merged into one."""
 
 
 def search(
@@ -55,7 +55,7 @@ def search(
 def pattern_of(
     pattern: str, *, ignore_case: bool = False, words: bool = False, fixed: bool = False
 ) -> _core.Pattern:
-    """Return a compiled pattern. Raises InputError if it is empty or cannot be read."""
+    """Compile a pattern. Raises InputError if it is empty or invalid."""
     if not isinstance(pattern, str) or not pattern:
         raise InputError("the pattern is empty", hint="give a text or a regular expression")
     text = pattern.encode("utf-8", "replace").decode("utf-8")
@@ -65,7 +65,7 @@ def pattern_of(
 def _open(
     state: IndexState, chosen: Filter | None, allow: Filter | None, clock: Clock
 ) -> tuple[Searcher, FilterMask | None]:
-    """Return what searches the documents that `allow` leaves, and the mask of a filter."""
+    """Return a searcher over the documents that `allow` permits, and the mask of a filter."""
     if allow is not None:
         state = state.restricted(allow_condition(allow))
     opened = state.opened
@@ -83,7 +83,7 @@ def grep(
     limit: int | None = None,
     deadline: float | None = None,
 ) -> list[Match]:
-    """Return the lines that match."""
+    """Return the lines that match a pattern."""
     clock = Clock(state.opened.settings.deadline if deadline is None else deadline, 1)
     searcher, filtered = _open(state, filter, allow, clock)
     return searcher.grep(pattern, filtered, glob, None if limit is None else check_top(limit), clock.left)
@@ -110,7 +110,7 @@ def files(
     filter: Filter | None = None,  # noqa: A002 - as in `Query`
     allow: Filter | None = None,
 ) -> Files:
-    """Return the files that are indexed."""
+    """Return the indexed files."""
     searcher, filtered = _open(state, filter, allow, Clock(None, 1))
     return searcher.files(filtered, glob)
 
@@ -123,7 +123,7 @@ def excerpt(
     filter: Filter | None = None,  # noqa: A002 - as in `Query`
     allow: Filter | None = None,
 ) -> Excerpt:
-    """Return lines of the indexed text of a file."""
+    """Return a range of lines of the indexed text of a file."""
     from ketrag_fast.query.excerpts import Excerpts, Part, split_position, unknown
 
     searcher, filtered = _open(state, filter, allow, Clock(None, 1))
@@ -138,7 +138,7 @@ def excerpt(
 
 
 def _range(lines: Any) -> tuple[int, int | None]:
-    """Return the first and last line; None for the last if there is only one number."""
+    """Return the first and last line; the last is None if only one number is given."""
     first, last = (lines, None) if isinstance(lines, int) else (lines[0], lines[-1])
     if not isinstance(first, int) or first < 1 or (last is not None and last < first):
         raise InputError(f"lines must be a range from 1 up, got {lines!r}", hint="such as (93, 110)")

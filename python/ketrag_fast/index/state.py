@@ -23,13 +23,16 @@ _OPEN_PARTS = 16
 
 
 class IndexState:
-    """The open part of an index. Threads may share it: each change replaces one attribute as a whole."""
+    """The open part of an index.
+
+    Threads may share it, because each change replaces one attribute atomically.
+    """
 
     def __init__(self, path: Path, settings: Settings, deadline: float | None = None) -> None:
         """Open the current generation of the index at `path` within `deadline` seconds."""
         self.path = path
         self.folder = self.path
-        """Folder of the index that is open: `path`, or in it the index of the documents that may be seen."""
+        """Folder of the open index: `path`, or a folder inside it with the index of the allowed documents."""
         self.settings = settings
         self.allows: tuple[Condition, ...] = ()
         if settings.allow is not None:
@@ -54,10 +57,10 @@ class IndexState:
     def refresh(
         self, deadline: float | None = None, prepare: Callable[[Opened, Path], object] | None = None
     ) -> bool:
-        """Open the latest generation if a newer one was published, and return whether there was one.
+        """Open the latest generation if it is newer than the open one; return whether the generation changed.
 
-        `prepare` is called with the new one before queries use it. Raises DeadlineExceeded after `deadline`
-        seconds; the open generation then stays open.
+        `prepare` is called with the new generation before queries use it. Raises DeadlineExceeded after
+        `deadline` seconds; the open generation then stays open.
         """
         clock = Clock(deadline, 1)
         before, opened = self._whole, self.opened
@@ -71,7 +74,7 @@ class IndexState:
         return self._whole != before
 
     def _is_behind(self) -> bool:
-        """Return whether another generation than the open one is published."""
+        """Return whether a generation other than the open one is published."""
         layout = Layout(self.path)
         number = current_number(layout)
         return number is None or (number, stamp_of(layout.generation(number))) != self._whole
@@ -84,9 +87,9 @@ class IndexState:
             now.close()
 
     def restricted(self, allow: Condition, progress: Callback | None = None) -> IndexState:
-        """Return the state of the documents that match, from the cache if possible.
+        """Return the state restricted to matching documents, from the cache if possible.
 
-        Raises what `index.allowed.restrict` raises.
+        Raises the errors of `index.allowed.restrict`.
         """
         from ketrag_fast.index.allowed import restrict
 
@@ -103,15 +106,15 @@ class IndexState:
         return part
 
     def shared(self) -> IndexState:
-        """Return a second state of the same open generation; closing it leaves this one open."""
+        """Return a second state over the same open generation, which can be closed separately."""
         other = IndexState.__new__(IndexState)
         other.__dict__.update(self.__dict__, _parts={}, _lent=True)
         return other
 
     def visible(self, query: Query, count: int = 1) -> tuple[IndexState, Query]:
-        """Return the state that `query.allow` leaves, and the query for it with the time that is left.
+        """Return the state restricted by `query.allow`, and the query with its remaining deadline.
 
-        `count` is the number of queries that share the time.
+        `count` is the number of queries that share the deadline.
         """
         if query.visible is None:
             return self, query
@@ -122,7 +125,7 @@ class IndexState:
     def _load(self, before: Opened | None, clock: Clock) -> tuple[Opened, Path, tuple[int, tuple[int, int]]]:
         """Open the current generation with the models of `before`, restricted by the settings' `allow`.
 
-        Returns it, its folder, and the number and stamp of the generation of the whole index.
+        Returns the generation, its folder, and the number and stamp of the whole index's generation.
         """
         opened = load(self.path, self.settings, before)
         folder, whole = self.path, (opened.generation.number, opened.generation.stamp)
@@ -135,7 +138,7 @@ class IndexState:
 
 
 def _until(clock: Clock) -> Callback:
-    """Return a callback that raises DeadlineExceeded when the time is over."""
+    """Return a callback that raises DeadlineExceeded after the deadline."""
 
     def in_time(_: Event) -> bool:
         clock.left()

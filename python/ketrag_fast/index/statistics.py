@@ -90,7 +90,7 @@ def statistics(
 
 
 def documents_digest(manifest: Manifest) -> str:
-    """Return a hash of the documents, settings and models: equal whatever changes led to them.
+    """Return a hash of the documents, settings and models, which does not depend on the history of changes.
 
     The fingerprint of a stage covers the documents, the settings and versions that its result depends on, and
     the model.
@@ -99,7 +99,7 @@ def documents_digest(manifest: Manifest) -> str:
 
 
 def _languages(generation: Generation) -> dict[str, dict[str, int]]:
-    """Return the number of documents by the language of most sections; nothing if all are English."""
+    """Return the number of documents by main language; empty if all are English."""
     codes = codes_of_rows(generation.stages)
     if codes is None:
         return {}
@@ -118,7 +118,7 @@ def _disk(path: Path) -> dict[str, Any]:
 
 
 def _describe_system(system: System, sizes: Sizes, generation: Generation) -> dict[str, Any]:
-    """Return the rows that a system reports; the error if its functions fail."""
+    """Return the statistics that a system reports, or the error if its function fails."""
     try:
         rows = {} if system.describe is None else dict(system.describe(sizes))
         more = {} if system.details is None else resolve(system.details)(generation.stages)
@@ -136,7 +136,7 @@ def _values(generation: Generation, stage: str, array: str) -> int:
 
 
 def _search(generation: Generation, stage: str) -> dict[str, Any]:
-    """Return how nearest vectors are found: exactly, or with a graph, its parameters and measured recall."""
+    """Describe the nearest-neighbour search: exact, or by a graph with its parameters and measured recall."""
     from ketrag_fast.models.ann.stored import record_of
 
     record = record_of(generation.stages.get(stage))
@@ -144,7 +144,7 @@ def _search(generation: Generation, stage: str) -> dict[str, Any]:
 
 
 def _extraction(generation: Generation, path: Path, sizes: Sizes) -> dict[str, Any] | None:
-    """Return counts of the skeleton's chunks and what extraction has cost in this index so far."""
+    """Return counts of the skeleton's chunks, and the total cost of extraction in this index."""
     if "read_chunks" not in sizes:
         return None
     about = generation.manifest.models.get("llm", {})

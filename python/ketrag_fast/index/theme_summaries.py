@@ -1,4 +1,4 @@
-"""Having a language model summarise the themes of an index, bottom up, and storing what it wrote."""
+"""Have an LLM summarise the themes of an index, bottom up, and store the summaries."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def summarise_themes(
     state: IndexState, condition: Condition | None, progress: Callback | None, *, dry_run: bool
 ) -> ThemeSummaries:
-    """Write the missing summaries of the themes of the documents that match; with `dry_run` count them."""
+    """Write the missing theme summaries for the matching documents; with `dry_run` only count them."""
     writer = state.opened.writer
     if writer is None:
         raise ModeUnavailable(
@@ -51,7 +51,7 @@ def summarise_themes(
 
 
 class _Work:
-    """The themes of an index, and their summaries by one model."""
+    """The themes of an index, and the summaries by one model."""
 
     def __init__(
         self, state: IndexState, condition: Condition | None, progress: Callback | None, spec: str
@@ -60,13 +60,15 @@ class _Work:
         settings = self._opened.settings
         self._limit = Limited(progress, settings.limit_seconds, time.monotonic())
         found = find_themes(self._opened, condition, self._limit)
-        self._limit.soft = True  # from here on time stops the writing, and what was written counts
+        self._limit.soft = (
+            True  # from here on the time limit only stops the writing; finished summaries are returned
+        )
         self._reader = ThemeReader(self._opened, found)
         self._count = sum(map(len, self._reader.levels))
         self._task = summary_task(settings.language in ("english", "en"))
 
     def preview(self) -> ThemeSummaries:
-        """Return how many summaries are missing, and what they would take."""
+        """Return the number of missing summaries, and their estimated cost."""
         speed = None
         if self._tables.is_file():
             with Journal(self._tables, read_only=True) as journal:
@@ -89,7 +91,7 @@ class _Work:
         )
 
     def write(self, journal: Journal) -> ThemeSummaries:
-        """Write the missing summaries level by level, and store each on arrival."""
+        """Write the missing summaries level by level, and store each one when it arrives."""
         models = self._opened.models
         before = models.account.usd
         model = models.open(self._spec, self._opened.settings.llm_slots)
@@ -139,7 +141,7 @@ class _Work:
 
 
 class _Overall(Meter):
-    """Reports the progress of one level as that of all themes."""
+    """Converts the progress of one level to the progress over all themes."""
 
     def __init__(self, stage: str, callback: Callback, done: int, total: int) -> None:
         super().__init__(stage, callback, "themes")

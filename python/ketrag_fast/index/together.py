@@ -1,7 +1,7 @@
-"""One query over several indexes: their passages in one order, by relevance.
+"""Run one query over several indexes, and merge their passages by relevance.
 
-Relevance has one scale for all indexes, and never rises within the ranking of one. To rank the documents of
-several indexes as those of one, merge the indexes instead.
+Relevance has the same scale in all indexes, and never increases with the rank. To rank the documents of
+several indexes as if they were in one, merge the indexes instead.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ Indexes = Mapping[str | None, Index]
 
 @enough_memory()
 def retrieve(indexes: Indexes, query: str, **fields: Unpack[QueryFields]) -> Context:
-    """Return the context of a query over some indexes; that of a single index is its own.
+    """Return the context of a query over several indexes. For a single index it equals the index's context.
 
-    Raises as `Index.retrieve`, and ModeUnavailable if a context of several is not a list of passages.
+    Raises the errors of `Index.retrieve`, and ModeUnavailable if a context to merge is not a list of
+    passages.
     """
     if len(indexes) == 1:
         return next(iter(indexes.values())).retrieve(query, **fields)
@@ -44,9 +45,9 @@ def retrieve(indexes: Indexes, query: str, **fields: Unpack[QueryFields]) -> Con
 
 @enough_memory()
 def ask(indexes: Indexes, query: str, *, fields: QueryFields, **options: Any) -> Answer:
-    """Return an answer from the context of a query over some indexes, by the model of the first one.
+    """Answer a query from the context over several indexes, with the model of the first index.
 
-    `options` are the other arguments of `Index.ask`. Raises as `retrieve` and `Index.ask`.
+    `options` are the other arguments of `Index.ask`. Raises the errors of `retrieve` and `Index.ask`.
     """
     from ketrag_fast.query.answering import answer_options, answer_query
     from ketrag_fast.query.query import as_query
@@ -60,7 +61,7 @@ def ask(indexes: Indexes, query: str, *, fields: QueryFields, **options: Any) ->
 
 
 def _merged(contexts: Mapping[str, Context], top: int | None) -> Context:
-    """Return one context with the most relevant passages of several, within the budget of one."""
+    """Merge contexts: the most relevant passages of all of them, within one budget."""
     found: list[tuple[Passage, str]] = []
     for name, context in contexts.items():
         if len(context.sections) > 1 or (context.passages and not context.text.startswith("[1]")):
@@ -70,7 +71,9 @@ def _merged(contexts: Mapping[str, Context], top: int | None) -> Context:
             )
         blocks = zip(context.passages, _blocks(context), strict=True)
         found += [(replace(passage, index=name), block) for passage, block in blocks]
-    found.sort(key=lambda row: -row[0].relevance)  # stable: equal ones by order of the indexes and by rank
+    found.sort(
+        key=lambda row: -row[0].relevance
+    )  # a stable sort: ties keep the order of the indexes and ranks
     first = next((one for one in contexts.values() if one.passages), next(iter(contexts.values())))
     count = 0
     while count < len(found[:top]) and sum(one.tokens for one, _ in found[: count + 1]) <= first.budget:
@@ -94,7 +97,7 @@ def _merged(contexts: Mapping[str, Context], top: int | None) -> Context:
 
 
 def _blocks(context: Context) -> Sequence[str]:
-    """Return the text of each passage in a context: title and text, without the number before it."""
+    """Return the title and text of each passage in a context, without its number."""
     starts, position = [], 0
     for passage in context.passages:
         position = context.text.index(f"[{passage.rank}]", position)

@@ -1,4 +1,4 @@
-"""Training of a retrieval system on judged questions over an index."""
+"""Train a retrieval system on judged questions over an index."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ def train(
         index: The index to train on.
         system: Name of a system that can be trained.
         questions: Pairs of a question and the ids of the documents that answer it.
-        out: File of the weights.
+        out: File to which the weights are written.
         share: Share of the questions to use, drawn with the option `seed`.
         on_epoch: Called after each epoch with its number, the number of epochs, the loss, and Hit@1 of the
             held-out questions. Returning False stops the training.
         options: Options of the system; for cg-rag `epochs`, `rate`, `hidden`, `heads`, ...
 
     Raises:
-        ConfigError, InputError: The system or an option is wrong.
-        ModeUnavailable: The index lacks what the system learns from.
+        ConfigError, InputError: The system or an option is invalid.
+        ModeUnavailable: The index lacks arrays that the system needs for training.
         BackendMissing, Cancelled: A package is missing, or the training was stopped.
     """
     opened = index._opened
@@ -66,7 +66,7 @@ def train_system(
     on_epoch: OnEpoch | None,
     options: Mapping[str, Any],
 ) -> Trained:
-    """Train a system and write its weights to `out`; see `ketrag_fast.index.training.train`."""
+    """Train a system and write its weights to `out`; see `train`."""
     system = registry().trainable(name)
     if all(opened.missing[mode] is not None for mode in system.recipes):
         raise ModeUnavailable(

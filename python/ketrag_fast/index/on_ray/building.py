@@ -1,7 +1,7 @@
-"""A build on Ray: shards of the documents are built in tasks, and merged on this machine.
+"""Build an index on Ray: tasks build shards of the documents, and this machine merges them.
 
-The shards of the index DIR are in DIR.shards. A task that is killed is started again and continues in its
-folder; so does a build whose own process was killed, when it is called again.
+The shards of the index DIR are in DIR.shards. A killed task is started again and continues in its
+folder. If the build itself is killed, calling it again continues it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from ketrag_fast.storage.layout import MERGE, Layout
 from ketrag_fast.types import BuildReport, Failure
 
 _STARTS: Final = 4
-"""How often a shard is started before its loss ends the build."""
+"""Maximum number of times a shard is started; if it is lost again, the build fails."""
 _PROBE_SECONDS: Final = 120.0
 _WAIT_SECONDS: Final = 0.25
 _SHARED: Final = (
@@ -57,7 +57,7 @@ _RECORD: Final = "build.json"
 
 @dataclass(frozen=True, slots=True)
 class ShardReport:
-    """One shard that was built. `starts` counts its tasks: more than one if workers died."""
+    """One finished shard. `starts` counts its tasks: more than one if workers died."""
 
     path: Path
     name: str
@@ -78,16 +78,16 @@ def build(
     progress: Callback | None = None,
     examples: Sequence[str] | None = None,
 ) -> BuildReport:
-    """Build the index at `path` on Ray. It equals an index built on one machine, byte for byte.
+    """Build the index at `path` on Ray. The result equals an index built on one machine, byte for byte.
 
-    If the call is stopped or killed, the same call continues. An index that exists is updated on this
-    machine instead, as by `Index.build`.
+    If the call is stopped or killed, the same call continues. An existing index is updated on this
+    machine instead, as `Index.build` does.
 
     Args:
-        sources: Paths or globs, on storage that every machine of the cluster sees.
-        path: Folder of the index, on the same storage. The shards are in `path.shards` until they are merged.
-        on: `ray` for RAY_ADDRESS, else a Ray on this machine for this call; or `ray://HOST:PORT`.
-        shards: Number of shards; None for one for each task that the cluster can run at once.
+        sources: Paths or globs, on storage that every machine of the cluster can read. path: Folder of the
+        index, on the same storage. The shards are in `path.shards` until they are merged. on:
+        `ray://HOST:PORT`, or `ray` for the address in RAY_ADDRESS; if that is unset, Ray is started on this
+        machine. shards: Number of shards; None uses the number of tasks that the cluster can run at once.
         settings: As for `Index.build`. A task uses `threads` processors (default 1), and one GPU if `device`
             is `cuda`. `limit_usd` is divided among the shards.
         progress: Called with each `Event`; returning False stops the build.
@@ -95,9 +95,9 @@ def build(
 
     Raises:
         BackendMissing: Ray is not installed, or the package is missing on a worker.
-        BackendError: The cluster does not answer, or a worker died repeatedly.
+        BackendError: The cluster does not respond, or a worker died repeatedly.
         OutOfMemory: A worker had too little memory.
-        Also raises what `Index.build` and `Index.merge` raise.
+        Also raises the errors of `Index.build` and `Index.merge`.
     """
     start, own = time.monotonic(), settings or Settings()
     questions = None if examples is None else checked_examples(examples)
@@ -139,7 +139,7 @@ def build_shards(
 
 @contextmanager
 def _held(target: Layout) -> Iterator[Path]:
-    """Hold DIR.shards for one build, and yield it. An unused folder is removed."""
+    """Lock DIR.shards for one build, and yield it. An unused folder is removed."""
     root = target.root.absolute()
     folder = root.with_name(f"{root.name}.shards")
     with writing(folder):
@@ -150,7 +150,7 @@ def _held(target: Layout) -> Iterator[Path]:
             lock.acquire()
     except Timeout:
         raise IndexLocked(
-            f"another process is building {target.root} on Ray", hint="wait until it ends"
+            f"another process is building {target.root} on Ray", hint="wait until it has finished"
         ) from None
     try:
         yield folder
@@ -175,7 +175,7 @@ def _require_new(target: Layout) -> None:
 
 
 def _is_recorded(folder: Path) -> bool:
-    """Return whether the folder holds shards that will be merged, and may then be removed."""
+    """Return whether the folder is recorded as shards to be merged, and may be removed after the merge."""
     return not _record_of(folder).get("keep", True)
 
 
@@ -205,7 +205,7 @@ def _warnings(built: Sequence[ShardReport]) -> tuple[str, ...]:
 
 @dataclass
 class _RayTasks:
-    """The tasks of one build: what is running, and how often each shard was started."""
+    """The tasks of one build: the running tasks, and the number of starts of each shard."""
 
     ray: Any
     options: Mapping[str, Any]
@@ -218,7 +218,10 @@ class _RayTasks:
         self.running[task.remote(job)] = job
 
     def next(self) -> Iterator[tuple[ShardJob, dict[str, Any]]]:
-        """Yield what has ended since; start again what was lost. Raises a KetragError after some losses."""
+        """Yield shards finished since the last call; restart lost ones.
+
+        Raises KetragError after repeated losses.
+        """
         errors = self.ray.exceptions
         ready, _ = self.ray.wait(list(self.running), num_returns=1, timeout=_WAIT_SECONDS)
         for task in ready:
@@ -246,7 +249,7 @@ class _RayTasks:
         )
 
     def cancel(self) -> None:
-        """End all tasks; their folders stay."""
+        """Stop all tasks; their folders are kept."""
         for task in self.running:
             with suppress(Exception):
                 self.ray.cancel(task, force=True)
@@ -317,7 +320,7 @@ def _finish(run: _RayTasks, number: int, callback: Callback) -> tuple[ShardRepor
 
 
 def _count_of(folder: Path, count: int | None, slots: int) -> int:
-    """Return the number of shards: that of the build which is continued, else the wanted one."""
+    """Return the number of shards of the build that is continued, else the requested number."""
     begun = _record_of(folder)
     number = begun.get("of")
     if isinstance(number, int) and count in (None, number):
@@ -335,7 +338,7 @@ def _count_of(folder: Path, count: int | None, slots: int) -> int:
 
 
 def _check_nodes(ray: Any, nodes: Sequence[RayNode], sources: Sequence[str], folder: Path) -> None:
-    """Look at every node: version of the package, sources, and the shared folder."""
+    """Check every node: version of the package, access to the sources and to the shared folder."""
     strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
     marker, text = folder / "shared", os.urandom(16).hex()
     with writing(folder):
@@ -350,7 +353,7 @@ def _check_nodes(ray: Any, nodes: Sequence[RayNode], sources: Sequence[str], fol
         }
         ready, late = ray.wait(list(tasks), num_returns=len(tasks), timeout=_PROBE_SECONDS)
         if late:
-            raise BackendError(f"the machine {tasks[late[0]].address} of the Ray cluster does not answer")
+            raise BackendError(f"the machine {tasks[late[0]].address} of the Ray cluster does not respond")
         for task in ready:
             try:
                 found = ray.get(task)
@@ -376,7 +379,7 @@ def _check_node(address: str, found: Mapping[str, Any], folder: Path, own: str) 
         raise ConfigError(f"the Ray worker on {address} cannot read or write {folder}", hint=_SHARED)
     if found["missing"]:
         raise DocumentError(
-            f"the Ray worker on {address} does not see {', '.join(found['missing'][:5])}", hint=_SHARED
+            f"the Ray worker on {address} cannot read {', '.join(found['missing'][:5])}", hint=_SHARED
         )
 
 
@@ -397,7 +400,7 @@ def _report_of(job: ShardJob, result: Mapping[str, Any], starts: int) -> ShardRe
 
 
 def _error_of(code: str) -> type[KetragError]:
-    """Return the class of an error with this code."""
+    """Return the exception class with this code."""
     waiting: list[type[KetragError]] = [KetragError]
     while waiting:
         one = waiting.pop()

@@ -1,6 +1,6 @@
-"""The connection to Ray: one that runs only for this build, or the cluster that the user named.
+"""Connect to Ray: an instance started for this build, or the cluster that the user named.
 
-Ray retries a wrong address for minutes without an error, so a child process connects first, with a limit.
+Ray retries a wrong address for minutes without an error, so a child process with a time limit connects first.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class RayNode:
 
 
 def address_of(where: str) -> str | None:
-    """Return the address that `--on` names: `ray`, `ray://HOST:PORT`; None for a Ray of this build alone.
+    """Return the address in `--on`, `ray` or `ray://HOST:PORT`; None to start Ray for this build.
 
     `ray` without an address uses the environment variable RAY_ADDRESS, as Ray does.
 
@@ -78,26 +78,26 @@ def _host_and_port(address: str) -> tuple[str, int] | None:
 def connected(address: str | None, *, offline: bool) -> Iterator[Any]:
     """Connect to Ray, yield its module, and disconnect.
 
-    Without an address a Ray is started on this machine and stopped at the end.
+    Without an address, Ray is started on this machine and stopped at the end.
 
     Raises:
         BackendMissing: Ray is not installed.
-        NetworkForbidden: `offline`, and the address is another machine's.
-        BackendError: nothing answers there, or what answers is not Ray.
+        NetworkForbidden: `offline` is set and the address is on another machine.
+        BackendError: no server responds at the address, or it is not Ray.
     """
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # before the import, which reads it
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # set before the import, which reads it
     if address is None:
         _require_token()
     ray = _module()
-    if ray.is_initialized():  # the caller's connection; `ray` then is the cluster that it named
+    if ray.is_initialized():  # reuse the caller's connection, whose cluster `ray` means
         yield ray
         return
     folder = None
     if address is None:
         folder = tempfile.mkdtemp(prefix="ketrag-ray-")
-        # Ray's default is 15, at which a task hardly runs on a machine that does other things.
+        # Ray's default niceness is 15, at which a task gets little time on a busy machine.
         os.environ.setdefault("RAY_worker_niceness", "0")
-        # The path of a socket has at most 107 bytes, and Ray adds some 60.
+        # A socket path has at most 107 bytes, and Ray appends about 60.
         more: dict[str, Any] = {"address": "local", "_temp_dir": folder}
     else:
         _require_reachable(address, offline=offline)
@@ -110,7 +110,7 @@ def connected(address: str | None, *, offline: bool) -> Iterator[Any]:
             )
         except (ConnectionError, OSError, RuntimeError, ValueError, ImportError) as error:
             raise _refused(address, error) from error
-        # Ray prints what its daemons report to stdout, whatever `log_to_driver` is.
+        # Ray prints messages of its daemons to stdout even without `log_to_driver`.
         importlib.import_module("ray._private.worker").__dict__["_worker_logs_enabled"] = False
         yield ray
     finally:
@@ -131,7 +131,7 @@ def _module() -> Any:
 
 
 def _require_token() -> None:
-    """Let only this process's children use the Ray that it starts: it listens on all addresses.
+    """Require a token for the Ray instance started by this process, because it listens on all addresses.
 
     Ray reads these variables when it is imported. If the caller has imported it already, nothing is set.
     """
@@ -145,13 +145,13 @@ def _require_token() -> None:
 
 
 def _sigterm() -> Any:
-    """Return the handler of SIGTERM, which Ray replaces; None outside the main thread."""
+    """Return the SIGTERM handler, which Ray replaces; None outside the main thread."""
     return signal.getsignal(signal.SIGTERM) if threading.current_thread() is threading.main_thread() else None
 
 
 def _require_reachable(address: str, *, offline: bool) -> None:
     found = _host_and_port(address)
-    if address == "auto":  # a cluster that runs on this machine
+    if address == "auto":  # the cluster running on this machine
         return
     if found is None:
         raise ConfigError(
@@ -195,7 +195,10 @@ def _refused(address: str | None, error: BaseException) -> BackendError:
 
 
 def nodes_of(ray: Any, cpus: int) -> Sequence[RayNode]:
-    """Return the nodes that can run tasks with this number of processors. Raises ConfigError if none can."""
+    """Return the nodes that can run tasks with this number of processors.
+
+    Raises ConfigError if there are none.
+    """
     rows = (row for row in ray.nodes() if row["Alive"])
     found = [
         RayNode(row["NodeID"], row["NodeManagerAddress"], row.get("Resources", {}).get("CPU", 0.0))

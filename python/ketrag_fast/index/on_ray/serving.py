@@ -1,4 +1,4 @@
-"""Search on Ray Serve: replicas that open the same index and answer queries of the whole cluster.
+"""Search on Ray Serve: replicas that open the same index and answer queries from the whole cluster.
 
 Every replica opens the index as `Index.open` does, so its answers are those of a local index. Replicas on one
 machine share the mapped files.
@@ -21,18 +21,18 @@ from ketrag_fast.errors import BackendMissing, ConfigError, KetragError
 from ketrag_fast.index import Index
 
 _REFRESH_SECONDS: Final = 1.0
-"""How often a replica looks for a new generation."""
+"""Default seconds between two checks of a replica for a new generation."""
 _NAME: Final = "ketrag"
 
 
 class SearchReplica:
-    """One replica: an open index that follows the generations which are published.
+    """One replica: an open index that switches to each new generation.
 
     Its methods are called through a handle of Ray Serve. They raise the errors of `Index`.
     """
 
     def __init__(self, path: str, settings: Mapping[str, Any], version: str, refresh_seconds: float) -> None:
-        """Open the index, read what queries need, and start to look for new generations."""
+        """Open the index, read the files that queries need, and start watching for new generations."""
         if version != __version__:
             raise ConfigError(
                 f"a Ray worker has version {__version__} of ketrag-fast, and the deployment {version}",
@@ -46,7 +46,7 @@ class SearchReplica:
 
     def __del__(self) -> None:
         """Release the index. Ray Serve calls this when it removes the replica."""
-        with suppress(AttributeError):  # of a replica whose index was not opened
+        with suppress(AttributeError):  # the replica may not have opened its index
             self._ended.set()
             self._index.close()
 
@@ -55,7 +55,7 @@ class SearchReplica:
             self._look()
 
     def _look(self) -> None:
-        """Switch to a new generation. If that fails, the open one stays, and `state` names the error."""
+        """Switch to a new generation. If that fails, keep the open one; `state` then reports the error."""
         try:
             self._index.refresh(warm=True)
             self._problem = ""
@@ -78,7 +78,7 @@ class SearchReplica:
         return await asyncio.to_thread(run)
 
     async def state(self) -> dict[str, Any]:
-        """Return digest, generation, modes and process of this replica, and why it does not follow, if so."""
+        """Return digest, generation, modes and process of this replica, and the last error of switching."""
         return {
             "digest": self._index.digest,
             "generation": self._index.generation,
@@ -100,14 +100,14 @@ def search_application(
 
     The handle that `ray.serve.run` returns has the methods `retrieve(query, **fields)`,
     `retrieve_many(queries, **fields)` and `state()`; the fields are those of `Query`. A context arrives as
-    JSON data, equal to that of `Index.retrieve(...).to_json()` on one machine but for `timings_ms`. Errors
-    of a query are those of `Index.retrieve`. A deadline starts when a replica has received the query.
+    JSON data, equal to `Index.retrieve(...).to_json()` on one machine except for `timings_ms`. Errors
+    of a query are those of `Index.retrieve`. A deadline starts when a replica receives the query.
 
     Args:
-        index: Folder of the index, on storage that every machine of the cluster sees.
-        replicas: Number of replicas. One that dies is replaced by Ray Serve.
+        index: Folder of the index, on storage that every machine of the cluster can read.
+        replicas: Number of replicas. Ray Serve replaces replicas that die.
         settings: As for `Index.open`.
-        refresh_seconds: How often a replica looks for a new generation.
+        refresh_seconds: Seconds between two checks of a replica for a new generation.
         options: Options of `ray.serve.deployment`, for example `max_ongoing_requests` or `ray_actor_options`.
 
     Raises:
@@ -131,7 +131,7 @@ def search_application(
 
 
 def _serve() -> Any:
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # before the import, which reads it
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # set before the import, which reads it
     try:
         return importlib.import_module("ray.serve")
     except ImportError as error:

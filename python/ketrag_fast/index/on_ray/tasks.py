@@ -1,7 +1,7 @@
-"""The functions that run on the workers of Ray.
+"""The functions that run on Ray workers.
 
 `build_shard` is `ketrag index SOURCES -i FOLDER --shard I/N`: a function over a shard of the sources that
-writes a folder. It can be started again at any time, on any machine that sees the folder, and continues.
+writes a folder. It can be restarted at any time, on any machine with access to the folder, and continues.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import IndexLocked, KetragError
 
 _LOCK_SECONDS: Final = 120.0
-"""How long a task waits for the process that held its folder before, and may not have ended yet."""
+"""Seconds to wait for the previous process in the folder, which may still be running."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +28,16 @@ class ShardJob:
     count: int
     settings: dict[str, Any]
     neighbours: int
-    """The number of shards that one machine builds at the same time; they share its memory."""
+    """Number of shards that one machine builds at the same time, which share its memory."""
 
     @property
     def name(self) -> str:
-        """`2/8`, as the setting `shard`."""
+        """The shard in the form of the setting `shard`, such as `2/8`."""
         return f"{self.number}/{self.count}"
 
 
 def build_shard(job: ShardJob, lock_seconds: float = _LOCK_SECONDS) -> dict[str, Any]:
-    """Build a shard, or continue it. Returns its report, or the error as data: classes need not match."""
+    """Build or continue a shard. Returns its report, or an error as data, because classes may differ."""
     from ketrag_fast.base.config import LEAST_MEMORY
     from ketrag_fast.index import Index
     from ketrag_fast.systems.shared.memory_bound import memory_of
@@ -66,10 +66,10 @@ def _as_data(error: KetragError) -> dict[str, Any]:
 
 
 def probe_of() -> Callable[[Sequence[str], str, str], dict[str, Any]]:
-    """Return the function that looks at a node. It needs no package there, so it is sent by value."""
+    """Return the function that checks a node, sent by value because the node may lack this package."""
 
     def probe(sources: Sequence[str], marker: str, text: str) -> dict[str, Any]:
-        """Return the version of the package, missing sources, and whether the folder is shared."""
+        """Return the package version on this node, missing sources, and whether the folder is shared."""
         import glob
         import os
         import time
@@ -87,7 +87,7 @@ def probe_of() -> Callable[[Sequence[str], str, str], dict[str, Any]]:
             and not (glob.has_magic(path) and glob.glob(path, recursive=True))  # noqa: PTH207
         ]
         shared = False
-        for wait in (0.0, 1.0, 3.0, 6.0):  # a network file system may show a new file late
+        for wait in (0.0, 1.0, 3.0, 6.0):  # a new file may appear late on a network file system
             time.sleep(wait)
             try:
                 with open(marker, encoding="utf-8") as file:  # noqa: PTH123
