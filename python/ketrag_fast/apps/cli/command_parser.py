@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import shutil
 import sys
@@ -150,7 +151,7 @@ class CommandParser(argparse.ArgumentParser):
         """Report an argument that the command does not take; exit with 2."""
         word = words[0]
         if not word.startswith("-") or word == "-":
-            self.error(f"unexpected argument {word!r}", self._quoting_hint())
+            self.error(f"unexpected argument {word!r}", self._path_hint(word) or self._quoting_hint())
         flag = word.partition("=")[0]
         from ketrag_fast.base.config import catalogue
 
@@ -171,6 +172,15 @@ class CommandParser(argparse.ArgumentParser):
         if missing not in _TEXTS or not word or word == "--":
             return ""
         return f"a {missing} that begins with - follows --: {self.prog} -- {shlex.quote(word)}"
+
+    def _path_hint(self, word: str) -> str:
+        """Return a hint that names the index option if a word is a path; empty for other words."""
+        flag = self._option_string_actions.get("--index")
+        if flag is None or not os.path.exists(word):  # noqa: PTH110 - any text, such as a question
+            return ""
+        if os.path.exists(os.path.join(word, "CURRENT")):  # noqa: PTH110, PTH118
+            return f"an index is named with --index: {self.prog} --index {shlex.quote(word)} ..."
+        return f"`ketrag index {shlex.quote(word)}` makes an index of it, in which this command looks"
 
     def _quoting_hint(self) -> str:
         """Return a hint to quote text of several words; empty if the command takes no text."""
