@@ -125,9 +125,9 @@ peers: $(VENV)/.dev $(PEERS)
 	$(WITH_PEERS) $(BIN)/python -m pytest -q tests/unit/interchange/test_peers.py
 
 # A process for each core, four at most: each holds the models that its tests load. The tests of a file share one.
-# tests/conftest.py puts the longest files first. The twenty slowest tests are listed.
+# tests/conftest.py puts the longest files first. The twenty slowest tests of a second and more are listed.
 python-test: $(VENV)/.dev $(if $(CI),$(PEERS))
-	$(if $(CI),$(WITH_PEERS)) $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations=20
+	$(if $(CI),$(WITH_PEERS)) $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations=20 --durations-min=1
 
 # The tests of everything that has a choice of instructions, once for each set that this processor can hide: AVX-512 without
 # tiles, without BF16, without VNNI, AVX2 with and without VNNI, and none. `make test` hides them in its own processes too.

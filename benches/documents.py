@@ -19,7 +19,6 @@ from common import result_table as table
 
 sys.path.insert(0, str(ROOT))
 
-from tests.support import web_pages
 from tests.support.office_files import text_row, xlsx
 from tests.support.papers import (
     WAYS,
@@ -32,6 +31,8 @@ from tests.support.papers import (
     right_order,
     with_heads,
 )
+
+import article_pages
 
 ARTICLES = sorted((ROOT / "examples" / "polar" / "articles").glob("*.md"))
 
@@ -217,8 +218,8 @@ def web(runs: int) -> list[dict[str, Any]]:
     total = {peer: [0, 0, 0] for peer in peers}
     spent = dict.fromkeys(peers, 0.0)
     count = 0
-    for name in web_pages.FORMS:
-        made = web_pages.pages(articles(), name)
+    for name in article_pages.FORMS:
+        made = article_pages.pages(articles(), name)
         count += len(made)
         cells: list[Any] = [name]
         for peer, read in peers.items():

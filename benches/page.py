@@ -201,7 +201,7 @@ def default_lines(results: Results) -> list[str]:
         "",
         "`auto`, which is `walk`, next to the other modes on the sets that its rule was chosen on. *Ahead* is the difference to the",
         "best other mode, paired by question. [The walk](../concepts/walk.md#when-there-is-no-second-hop) has the rule,",
-        "[modes](modes.md#collections-without-a-second-hop) what did not help.",
+        "[ranking](../internals/ranking.md) what did not help.",
         "",
     ]
     for run in runs:

@@ -8,16 +8,14 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import chdir, redirect_stderr, redirect_stdout
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 POLAR = ROOT / "examples" / "polar"
 
 
-@dataclass(frozen=True)
-class Done:
+class Done(NamedTuple):
     """How a process ended."""
 
     code: int

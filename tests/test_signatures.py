@@ -11,11 +11,8 @@ MORE = {
     "apps.server.mcp_tools.grep",  # its arguments are those of a tool, which assistants name
     "apps.server.mcp_tools.search",
     "building.delta.__init__",
-    "eval.comparison.plots._vertical",
-    "eval.run._result",
     "index.on_ray.building._build_shards",
     "index.training.train_system",
-    "interchange.exporting._write_page",
     "models.embedders.cache.embed_spans_stream",
     "models.embedders.cache.embed_stream",
     "models.llms.llama.decoding.__init__",

@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.cli.test_end_to_end import CORPUS, ketrag
+from tests.cli.test_end_to_end import CORPUS
+from tests.process import command
 
 QUESTIONS = (
     ("q1", "Where was the designer of the Analytical Engine born?", ["London"]),
@@ -29,7 +30,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_systems(place: Path) -> None:
-    code, out, err = ketrag(
+    code, out, err = command(
         "bench", "systems", "set", "--systems", "g2cons,cg-rag,default", "--budget", "200,60",
         "--html", "page.html", "--json", cwd=place,
     )  # fmt: skip
@@ -54,19 +55,19 @@ def test_builds_apart_and_one_that_cannot_run(place: Path) -> None:
         "--budget",
         "60",
     )
-    code, out, err = ketrag("bench", "builds", "set", *argv, "--json", cwd=place)
+    code, out, err = command("bench", "builds", "set", *argv, "--json", cwd=place)
     assert code == 3, err
     small, lost = json.loads(out)["configurations"]
     assert small["status"] == "ok"
     assert lost["status"] == "not run"
     assert lost["error"]
     assert lost["rows"] == []
-    code, out, err = ketrag("bench", "builds", "set", *argv[2:], "-q", cwd=place)
+    code, out, err = command("bench", "builds", "set", *argv[2:], "-q", cwd=place)
     assert code == 1, out
 
 
 def test_a_sweep_builds_only_what_changes_and_equals_single_builds(place: Path) -> None:
-    code, out, err = ketrag(
+    code, out, err = command(
         "bench", "sweep", "set", "--vary", "core_ratio=0.2,0.6,1", "--vary", "chunk_tokens=20,40",
         "--keep", "kept", "--llm", "heuristic", "--json", cwd=place,
     )  # fmt: skip
@@ -75,13 +76,13 @@ def test_a_sweep_builds_only_what_changes_and_equals_single_builds(place: Path) 
     assert [c["counts"]["core_chunks"] for n, c in found.items() if n.startswith("core")] == [1, 3, 5]
     for flag, name in (("--core-ratio=0.6", "core_ratio=0.6"), ("--chunk-tokens=20", "chunk_tokens=20")):
         argv = ("set/corpus.jsonl", flag, "--llm", "heuristic", "-i", flag[2:6], "--json")
-        code, out, err = ketrag("index", *argv, cwd=place)
+        code, out, err = command("index", *argv, cwd=place)
         assert code == 0, err
         assert json.loads(out)["digest"] == found[name]["digest"]
 
 
 def test_budgets_are_varied_without_building(place: Path) -> None:
-    code, out, err = ketrag("bench", "sweep", "set", "--vary", "budget=30,60,120", "--json", cwd=place)
+    code, out, err = command("bench", "sweep", "set", "--vary", "budget=30,60,120", "--json", cwd=place)
     assert code == 0, err
     rows = [row for c in json.loads(out)["configurations"] for row in c["rows"]]
     assert [row["budget"] for row in rows] == [30, 60, 120]
@@ -103,14 +104,14 @@ def test_budgets_are_varied_without_building(place: Path) -> None:
     ],
 )
 def test_bad_input_is_named(place: Path, argv: tuple[str, ...], code: int, word: str) -> None:
-    found, out, err = ketrag("bench", *argv, "-q", cwd=place)
+    found, out, err = command("bench", *argv, "-q", cwd=place)
     assert (found, out) == (code, ""), err
     assert word in err
 
 
 def test_a_set_without_answers_has_no_coverage(place: Path, tmp_path: Path) -> None:
     (tmp_path / "queries.jsonl").write_text(json.dumps({"_id": "q", "text": "Who designed the Engine?"}))
-    code, out, err = ketrag(
+    code, out, err = command(
         "bench", "systems", str(tmp_path), "--documents", "set/corpus.jsonl", "--systems", "default",
         "--html", "page.html", "--json", "-q", cwd=place,
     )  # fmt: skip

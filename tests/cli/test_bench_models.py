@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.cli.test_end_to_end import ketrag
-from tests.process import ROOT
+from tests.process import ROOT, command
 from tests.support.llama_server import LlamaServer
+
+pytestmark = pytest.mark.usefixtures("loopback")
 
 MODEL = "tiny"
 LIMITS = ("--llm-tokens", "48", "--on-barren", "continue", "--threads", "1")
@@ -44,7 +45,7 @@ def test_local_against_api(place: Path, tiny_gguf: Path, server: LlamaServer) ->
         "--build", "rules: llm=heuristic",
         "--build", "gone: llm=openai:other@http://127.0.0.1:9/v1",
     )  # fmt: skip
-    code, out, err = ketrag(
+    code, out, err = command(
         "bench",
         "builds",
         "set",
@@ -84,7 +85,7 @@ def test_local_against_api(place: Path, tiny_gguf: Path, server: LlamaServer) ->
 def test_a_sweep_reads_no_chunk_twice_and_tells_each_point_its_own(place: Path, server: LlamaServer) -> None:
     before = len(server.requests)
     llm = f"openai:{MODEL}@{server.url}"
-    code, out, err = ketrag(
+    code, out, err = command(
         "bench", "sweep", "set", "--vary", "core_ratio=0.25,0.5,1", "--llm", llm, *LIMITS, "--json", cwd=place
     )
     assert code == 0, err
@@ -99,7 +100,7 @@ def test_systems_are_judged_by_the_answers_of_a_model(place: Path, server: Llama
     before = len(server.requests)
     llm = f"openai:{MODEL}@{server.url}"
     argv = ("bench", "systems", "set", "--systems", "default,g2cons", "--budget", "300")
-    code, out, err = ketrag(*argv, "--answer-with", llm, "--html", "answers.html", "--json", cwd=place)
+    code, out, err = command(*argv, "--answer-with", llm, "--html", "answers.html", "--json", cwd=place)
     assert code == 0, err
     asked = [path for path, _ in server.requests[before:] if path.endswith("/chat/completions")]
     assert len(asked) >= 2

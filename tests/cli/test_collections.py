@@ -85,7 +85,7 @@ def test_what_is_wrong_is_said(sources: Path, data: Path) -> None:
             check_name(name)
     (data / "file").write_text("")
     variables = {DATA: str(data / "file")}
-    assert "cannot be made" in run(sources, "index", "work", "--name", "other", code=1, **variables)
+    assert "cannot be created" in run(sources, "index", "work", "--name", "other", code=1, **variables)
     assert "no collections" in command("collections", cwd=sources, **variables).err
     for manifest in (collections_folder() / "notes").glob("gen-*/manifest.json"):
         manifest.write_text("damaged")

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.process import ketrag
 
-ROOT = Path(__file__).parents[2]
 CORPUS = {
     "ada": ("Ada Lovelace", "Ada Lovelace wrote the first program for the Analytical Engine."),
     "engine": ("Analytical Engine", "The Analytical Engine was designed by Charles Babbage."),
@@ -19,26 +16,6 @@ CORPUS = {
     "london": ("London", "London is the capital of England and lies on the Thames."),
     "bread": ("Bread", "Bread is baked from flour, water and yeast 😀. It is eaten with butter."),
 }
-
-
-def start(*argv: str, cwd: Path, **pipes: Any) -> subprocess.Popen[str]:
-    path = os.pathsep.join([str(ROOT / "python"), os.environ.get("PYTHONPATH", "")])
-    return subprocess.Popen(
-        [sys.executable, "-m", "ketrag_fast.apps.cli.main", *argv],
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": path},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-        **pipes,
-    )
-
-
-def ketrag(*argv: str, cwd: Path, text: str | None = None) -> tuple[int, str, str]:
-    child = start(*argv, cwd=cwd, stdin=subprocess.PIPE)
-    out, err = child.communicate(text, timeout=600)
-    return child.returncode, out, err
 
 
 def retrieve(cwd: Path, question: str, *argv: str) -> dict[str, Any]:
@@ -84,18 +61,6 @@ def test_each_mode_finds_the_passages(place: Path, mode: str) -> None:
     assert "Charles Babbage" in data["context"]
 
 
-def test_questions_at_the_edges(place: Path) -> None:
-    assert retrieve(place, "Zyzzyva qwrtpsdf?")["reason"] == "no_match"
-    assert retrieve(place, "Analytical Engine", "--budget", "0")["passages"] == []
-    tiny = retrieve(place, "Analytical Engine", "--budget", "9")
-    assert tiny["tokens"] <= 9
-    assert retrieve(place, "Analytical Engine designed " * 4000)["passages"]
-    assert len(retrieve(place, "Analytical Engine", "--top", "1")["passages"]) == 1
-    code, out, err = ketrag("retrieve", "  ", cwd=place)
-    assert (code, out) == (2, "")
-    assert "empty" in err
-
-
 def test_stats_and_equal_digests(place: Path) -> None:
     code, out, err = ketrag("stats", "--json", cwd=place)
     assert code == 0, err
@@ -134,18 +99,6 @@ def test_eval(place: Path) -> None:
     code, out, err = ketrag("eval", "set é", "-i", ".ketrag", cwd=place)
     assert code == 0, err
     assert "walk" in out
-
-
-def test_empty_index(tmp_path: Path) -> None:
-    (tmp_path / "nothing").mkdir()
-    (tmp_path / "nothing" / "a.txt").write_text("Gone soon.")
-    assert ketrag("index", "nothing", cwd=tmp_path)[0] == 0
-    code, _, err = ketrag("remove", "*", cwd=tmp_path)
-    assert code == 0
-    assert "empty" in err
-    code, out, _ = ketrag("retrieve", "Who?", "--json", cwd=tmp_path)
-    assert code == 0
-    assert json.loads(out)["reason"] == "empty_index"
 
 
 def test_purging_says_what_it_did(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.cli.test_end_to_end import CORPUS, ketrag
+from tests.cli.test_end_to_end import CORPUS
+from tests.process import command
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +21,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("index", [(), ("-i", "planned")])
 def test_nothing_is_left_behind(place: Path, tmp_path: Path, index: tuple[str, ...]) -> None:
-    code, out, err = ketrag("estimate", str(place / "docs"), *index, cwd=tmp_path)
+    code, out, err = command("estimate", str(place / "docs"), *index, cwd=tmp_path)
     assert (code, err) == (0, "")
     rows = dict(line.rsplit("  ", 1) for line in out.splitlines())
     assert {name.strip(): value for name, value in rows.items()}["documents"].strip() == "5"
@@ -30,9 +31,9 @@ def test_nothing_is_left_behind(place: Path, tmp_path: Path, index: tuple[str, .
 
 
 def test_an_index_decides_what_is_not_said(place: Path) -> None:
-    assert ketrag("index", "docs", "-i", "idx", "--modes", "all", "-q", cwd=place)[0] == 0
+    assert command("index", "docs", "-i", "idx", "--modes", "all", "-q", cwd=place)[0] == 0
     for argv, has_knn in (((), False), (("-i", "idx"), True)):
-        code, out, err = ketrag("estimate", "docs", *argv, "--json", cwd=place)
+        code, out, err = command("estimate", "docs", *argv, "--json", cwd=place)
         assert code == 0, err
         found = json.loads(out)
         assert found["schema"] == "ketrag/estimate/1"
@@ -51,7 +52,7 @@ def test_an_index_decides_what_is_not_said(place: Path) -> None:
     ],
 )
 def test_bad_input_is_named(place: Path, argv: tuple[str, ...], code: int, word: str) -> None:
-    found, out, err = ketrag("estimate", *argv, "-q", cwd=place)
+    found, out, err = command("estimate", *argv, "-q", cwd=place)
     assert (found, out) == (code, ""), err
     assert word in err
 
@@ -63,7 +64,7 @@ def test_a_model_without_a_price_leaves_usd_unknown(
     table = tmp_path / "p.toml"
     table.write_text('date = "2026-01-02"\n[models.known]\ninput = 1.0\noutput = 2.0\n')
     llm = f"openai:{model}@https://api.example.org/v1"
-    code, out, err = ketrag("estimate", "docs", "--llm", llm, "--prices", str(table), "--json", cwd=place)
+    code, out, err = command("estimate", "docs", "--llm", llm, "--prices", str(table), "--json", cwd=place)
     assert code == 0, err
     found = json.loads(out)
     assert found["tokens_in"] > 0

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests import small_model
-from tests.cli.test_end_to_end import ROOT, ketrag
+from tests.process import ROOT, command
 
 POLAR = str(ROOT / "examples" / "polar")
 
@@ -16,10 +16,10 @@ POLAR = str(ROOT / "examples" / "polar")
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("evaluation")
-    code, _, err = ketrag("index", POLAR, cwd=folder)
+    code, _, err = command("index", POLAR, cwd=folder)
     assert code == 0, err
     arguments = ("--mode", "bm25,walk", "--budget", "800,400", "--save", "run", "-q", "--json")
-    code, out, err = ketrag("eval", POLAR, "-i", ".ketrag", *arguments, cwd=folder)
+    code, out, err = command("eval", POLAR, "-i", ".ketrag", *arguments, cwd=folder)
     assert (code, err) == (0, "")
     data = json.loads(out)
     assert [(row["mode"], row["budget"]) for row in data["rows"]] == [
@@ -32,7 +32,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def error(place: Path, *argv: str) -> dict[str, Any]:
-    code, out, err = ketrag("eval", *argv, "--json", "-q", cwd=place)
+    code, out, err = command("eval", *argv, "--json", "-q", cwd=place)
     assert out == ""
     data: dict[str, Any] = json.loads(err.splitlines()[-1])
     assert data["message"] and "hint" in data
@@ -40,12 +40,12 @@ def error(place: Path, *argv: str) -> dict[str, Any]:
 
 
 def test_saved_runs_are_compared(place: Path) -> None:
-    code, out, err = ketrag("eval", "--compare", "run:bm25", "run:walk", "--budget", "400", cwd=place)
+    code, out, err = command("eval", "--compare", "run:bm25", "run:walk", "--budget", "400", cwd=place)
     assert (code, err) == (0, "")
     assert out.startswith("budget 400\nA: run:bm25\nB: run:walk\n")
-    assert "coverage: only with run:walk" in out
+    assert "all_gold: only with run:bm25 (1):" in out
     assert "gold answer:" in out
-    code, out, _ = ketrag("eval", "--compare", "run", "run", "--json", cwd=place)
+    code, out, _ = command("eval", "--compare", "run", "run", "--json", cwd=place)
     assert code == 0
     comparisons = json.loads(out)["comparisons"]
     assert len(comparisons) == 4
@@ -62,11 +62,13 @@ def test_a_judge_says_which_answers_are_better(place: Path, tiny_gguf: Path) -> 
     (place / "two.jsonl").write_text("\n".join(map(json.dumps, answers)), "utf-8")
     judge = f"llama-cpp:{tiny_gguf}"
     arguments = ("--answers", "two.jsonl", "--compare", "bm25", "walk", "--budget", "400", "--judge", judge)
-    code, out, err = ketrag("eval", POLAR, "-i", ".ketrag", *arguments, "--json", "-q", cwd=place)
+    code, out, err = command("eval", POLAR, "-i", ".ketrag", *arguments, "--json", "-q", cwd=place)
     assert code == 0, err
     found = json.loads(out)["comparisons"][0]
     assert found["win_rate"]["n"] == found["differences"]["em"]["n"] == 2
-    bare = ketrag("eval", "--compare", "run:bm25", "run:walk", "--budget", "400", "--judge", judge, cwd=place)
+    bare = command(
+        "eval", "--compare", "run:bm25", "run:walk", "--budget", "400", "--judge", judge, cwd=place
+    )
     assert "win rate: not run" in bare[1]
 
 
@@ -87,7 +89,7 @@ def published(place: Path) -> str:
 def test_a_model_writes_the_answers_that_are_judged(place: Path, tiny_gguf: Path) -> None:
     dataset = published(place)
     arguments = (dataset, "--mode", "bm25", "--budget", "100", "--llm", f"llama-cpp:{tiny_gguf}")
-    code, out, err = ketrag("eval", *arguments, "--answers", "--save", "asked", "--json", "-q", cwd=place)
+    code, out, err = command("eval", *arguments, "--answers", "--save", "asked", "--json", "-q", cwd=place)
     assert code == 0, err
     rows = json.loads(out)["rows"]
     assert [(row["mode"], row["status"]) for row in rows] == [("bm25", "ok")]
@@ -95,7 +97,7 @@ def test_a_model_writes_the_answers_that_are_judged(place: Path, tiny_gguf: Path
     assert rows[0]["em"] == 0.0  # its weights are random
     about = json.loads((place / "asked" / "run.json").read_text("utf-8"))
     assert len(about["answers"]["prompt"]) == 64
-    code, _, err = ketrag("eval", dataset, "--mode", "bm25", "--answers", "--json", "-q", cwd=place)
+    code, _, err = command("eval", dataset, "--mode", "bm25", "--answers", "--json", "-q", cwd=place)
     assert code == 2
     assert "--answers needs a language model" in err
 
@@ -113,7 +115,7 @@ def test_the_saved_run_holds_every_question(place: Path) -> None:
 
 def test_a_run_keeps_why_passages_were_found(place: Path) -> None:
     arguments = (POLAR, "-i", ".ketrag", "--mode", "walk", "--budget", "400", "--explain")
-    code, out, err = ketrag("eval", *arguments, "--save", "explained", "--json", "-q", cwd=place)
+    code, out, err = command("eval", *arguments, "--save", "explained", "--json", "-q", cwd=place)
     assert code == 0, err
     lines = (place / "explained" / "results.jsonl").read_text("utf-8").splitlines()
     results = [json.loads(line) for line in lines]
@@ -124,12 +126,12 @@ def test_a_run_keeps_why_passages_were_found(place: Path) -> None:
         assert result["why"][0]["why"]
     question = json.loads((ROOT / "examples" / "polar" / "queries.jsonl").read_text("utf-8").splitlines()[0])
     retrieve = ("retrieve", question["text"], "--mode", "walk", "--budget", "400", "--explain", "--json")
-    passages = json.loads(ketrag(*retrieve, cwd=place)[1])["passages"]
+    passages = json.loads(command(*retrieve, cwd=place)[1])["passages"]
     assert results[0]["question"] == question["_id"]
     assert [found["why"] for found in results[0]["why"]] == [found["why"] for found in passages]
     plain = (place / "run" / "results.jsonl").read_text("utf-8")
     assert '"why"' not in plain
-    code, _, err = ketrag("eval", "--compare", "explained:walk", "run:walk", "--budget", "400", cwd=place)
+    code, _, err = command("eval", "--compare", "explained:walk", "run:walk", "--budget", "400", cwd=place)
     assert code == 0, err
     assert (
         "add --save FOLDER or --json" in error(place, POLAR, "--explain", "--compare", "bm25", "walk")["hint"]
@@ -144,11 +146,11 @@ def test_the_model_of_an_index_may_lie_elsewhere(place: Path) -> None:
     (place / "words.json").write_text(json.dumps([entry]), "utf-8")
     (place / "words.jsonl").write_text('{"_id": "w", "title": "w1", "text": "w2 w3."}\n', "utf-8")
     model = ("-i", "with-model", "--embedder")
-    code, _, err = ketrag("index", "words.jsonl", *model, f"native:{own}", "-q", cwd=place)
+    code, _, err = command("index", "words.jsonl", *model, f"native:{own}", "-q", cwd=place)
     assert code == 0, err
     asked = ("words.json", "--mode", "text", "--budget", "90")
     for name in ("own", "moved"):
-        code, out, err = ketrag("eval", *asked, *model, f"native:{place / name}", "--json", "-q", cwd=place)
+        code, out, err = command("eval", *asked, *model, f"native:{place / name}", "--json", "-q", cwd=place)
         assert code == 0, err
         assert json.loads(out)["rows"][0]["coverage"] == 1.0
     refused = error(place, *asked, *model, f"native:{other}")
@@ -159,7 +161,7 @@ def test_the_model_of_an_index_may_lie_elsewhere(place: Path) -> None:
 
 def test_published_files_are_indexed_and_scored(place: Path) -> None:
     dataset = published(place)
-    code, out, _ = ketrag("eval", dataset, "--mode", "walk,text", "--budget", "100", "--json", cwd=place)
+    code, out, _ = command("eval", dataset, "--mode", "walk,text", "--budget", "100", "--json", cwd=place)
     assert code == 0
     assert [(row["coverage"], row["recall"]) for row in json.loads(out)["rows"]] == [(1.0, 1.0)] * 2
 
@@ -167,7 +169,7 @@ def test_published_files_are_indexed_and_scored(place: Path) -> None:
 def test_answers_are_judged(place: Path) -> None:
     (place / "answers.jsonl").write_text(json.dumps({"_id": "q", "answer": "By Colin Archer."}), "utf-8")
     arguments = (published(place), "--mode", "bm25", "--budget", "100", "--answers", "answers.jsonl")
-    code, out, err = ketrag("eval", *arguments, cwd=place)
+    code, out, err = command("eval", *arguments, cwd=place)
     assert code == 0, err
     assert out.splitlines()[0].split()[-4:] == ["EM", "F1", "F1", "plain"]
     assert out.splitlines()[2].split()[-3:] == ["0.0", "80.0", "80.0"]
@@ -182,7 +184,7 @@ def test_what_is_absent_is_told_not_counted(place: Path) -> None:
     (bare / "queries.jsonl").write_text(
         '{"_id": "q", "text": "What is ice?", "metadata": {"answers": [""]}}\n'
     )
-    code, out, err = ketrag("eval", "bare", "--mode", "bm25", "--budget", "50", "--json", cwd=place)
+    code, out, err = command("eval", "bare", "--mode", "bm25", "--budget", "50", "--json", cwd=place)
     assert code == 0
     assert "1 gold answers are empty" in err
     assert "no question has an answer" in err
@@ -190,7 +192,7 @@ def test_what_is_absent_is_told_not_counted(place: Path) -> None:
     row = json.loads(out)["rows"][0]
     assert [row[name] for name in ("coverage", "recall", "all_gold", "mrr", "em")] == [None] * 5
     (bare / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\nq\tgone\t1\n")
-    _, out, err = ketrag("eval", "bare", "--mode", "bm25", "--budget", "50", "--json", cwd=place)
+    _, out, err = command("eval", "bare", "--mode", "bm25", "--budget", "50", "--json", cwd=place)
     assert "1 judgements name passages that corpus.jsonl lacks" in err
     assert json.loads(out)["rows"][0]["recall"] is None
 

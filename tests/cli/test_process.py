@@ -50,7 +50,7 @@ def test_the_package_runs_as_the_command(tmp_path: Path, argv: list[str], code: 
 
 def test_help_loads_nothing_heavy(tmp_path: Path) -> None:
     code = (
-        "import sys\nfrom ketrag_fast.apps.cli.main import parser\nparser().format_help()\n"
+        "import sys\nfrom ketrag_fast.apps.cli.main import parser\nparser([]).format_help()\n"
         "heavy = {'numpy', 'sqlite3', 'filelock', 'ketrag_fast._core'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
         "own = {name.split('.')[1] for name in sys.modules if name.startswith('ketrag_fast.')}\n"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.process import command, environment, ketrag, start
 
-from ketrag_fast.apps.cli.terminal import Terminal, columns, cut, shown_path
+from ketrag_fast.apps.cli.terminal import Terminal, columns, cut, display_path
 
 LONG = "The zeppelin flew over the whole of the long coast and was never seen again by anyone at all."
 
@@ -154,9 +154,9 @@ def test_paths_are_short_where_they_can_be(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("USERPROFILE", str(home))
     monkeypatch.chdir(here)
-    assert shown_path(str(here / "a.md")) == "a.md"
-    assert shown_path(str(home / "a.md")) == f"~{os.sep}a.md"
-    assert shown_path(str(tmp_path / "a.md")) == str(tmp_path / "a.md")
+    assert display_path(str(here / "a.md")) == "a.md"
+    assert display_path(str(home / "a.md")) == f"~{os.sep}a.md"
+    assert display_path(str(tmp_path / "a.md")) == str(tmp_path / "a.md")
 
 
 def test_marked_lines_are_cut_around_the_marks() -> None:

@@ -29,6 +29,9 @@ MODULES = [
     "ketrag_fast.index.index",
     "ketrag_fast.interchange.exporting",
     "ketrag_fast.interchange.importing",
+    "ketrag_fast.query.excerpts",
+    "ketrag_fast.query.hit_places",
+    "ketrag_fast.query.narrowing",
     "ketrag_fast.query.query",
     *(
         f"ketrag_fast.systems.spec.{name}"

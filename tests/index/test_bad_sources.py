@@ -213,19 +213,6 @@ def test_bad_file_ends_the_build_where_that_is_asked_for(docs: Path) -> None:
     assert "hint: --on-error skip" in done.err
 
 
-def test_broken_lines_leave_their_neighbours(docs: Path) -> None:
-    lines = [
-        '{"_id":"a","text":"Amundsen sailed the Maud."}',
-        "{",
-        '{"_id":"b","text":"Nobile flew the Norge."}',
-    ]
-    (docs / "rows.jsonl").write_text("\n".join(lines))
-    done = indexed(docs.parent, "--json")
-    assert json.loads(done.out)["failures"][0]["document"] == "rows.jsonl:2"
-    found = json.loads(command("retrieve", "Who flew the Norge?", "--json", cwd=docs.parent).out)
-    assert found["passages"][0]["document"] == "b"
-
-
 def test_fallback_encoding_is_named_where_it_does_not_exist(docs: Path) -> None:
     (docs / "latin.txt").write_bytes("Orléans liegt an der Loire.".encode("cp1252"))
     done = indexed(docs.parent, "-o", "fallback_encoding=klingon")
@@ -244,25 +231,6 @@ def test_file_that_may_not_be_read(docs: Path) -> None:
         done = indexed(docs.parent)
     assert done.code == 3
     assert "secret.txt: cannot be read" in done.err
-
-
-def test_links_in_a_circle(docs: Path) -> None:
-    (docs / "round").symlink_to(docs, target_is_directory=True)
-    (docs / "self.txt").symlink_to(docs / "self.txt")
-    (docs / "lost.txt").symlink_to(docs / "no-such-file")
-    done = indexed(docs.parent)
-    assert done.code == 3
-    assert "1 document (1 added" in done.out
-    assert "lost.txt: broken symbolic link" in done.err
-    assert "self.txt" in done.err
-
-
-def test_special_files(docs: Path) -> None:
-    os.mkfifo(docs / "pipe.txt")
-    (docs / "dir.txt").mkdir()
-    done = indexed(docs.parent)
-    assert done.code in (0, 3)
-    assert command("index", "docs/pipe.txt", "-i", "other", cwd=docs.parent).code == 3
 
 
 @pytest.mark.parametrize(

@@ -45,38 +45,23 @@ def arrays(index: Path) -> list[Path]:
     return found
 
 
-def test_every_array_that_is_cut_short_is_named(index: Path) -> None:
+def test_every_array_that_is_cut_short_or_gone_is_named(index: Path) -> None:
     for file in arrays(index):
         data = file.read_bytes()
-        for kept in (0, len(data) - 1):
-            file.write_bytes(data[:kept])
-            for verify in ("full", "blocks", "sizes"):
-                with pytest.raises(IndexDamaged) as caught:
-                    Index.open(index, settings=Settings(verify=verify))
-                assert file.name in str(caught.value)
-                assert caught.value.hint
+        file.write_bytes(data[:-1])
+        for verify in ("full", "blocks", "sizes"):
+            with pytest.raises(IndexDamaged) as caught:
+                Index.open(index, settings=Settings(verify=verify))
+            assert file.name in str(caught.value)
+            assert caught.value.hint
+        file.unlink()
+        with pytest.raises(IndexDamaged, match=file.name):
+            Index.open(index)
         file.write_bytes(data)
     Index.open(index).close()
 
 
 FULL = Settings(verify="full")
-
-
-def test_every_array_with_one_changed_bit_is_named(index: Path) -> None:
-    for file in arrays(index):
-        data = bytearray(file.read_bytes())
-        for place in {9, len(data) - 1}:
-            data[place] ^= 4
-            file.write_bytes(data)
-            with pytest.raises(IndexDamaged) as caught:
-                Index.open(index, settings=FULL)
-            assert file.name in str(caught.value)
-            with pytest.raises(IndexDamaged) as caught, Index.open(index) as opened:
-                opened.inspect.arrays()[file.parent.name][file.stem]
-            assert file.name in str(caught.value)
-            data[place] ^= 4
-        file.write_bytes(data)
-    Index.open(index, settings=FULL).close()
 
 
 QUESTION = "Which ship did Amundsen and Scott sail to the Ross Ice Shelf?"
@@ -120,14 +105,6 @@ def test_a_changed_bit_is_never_answered_from(index: Path) -> None:
     assert {"vectors.unit_codes", "vectors.unit_vectors", "vectors.basis"} <= read["text"]
     assert {"keywords.vectors", "words.word_units_indices"} <= read["keyword"]
     assert {"knn.graph_indices", "chunk_vectors.chunk_vectors"} <= read["knn"]
-
-
-def test_every_array_that_is_gone_is_named(index: Path) -> None:
-    for file in arrays(index):
-        aside = file.rename(file.with_suffix(".aside"))
-        with pytest.raises(IndexDamaged, match=file.name):
-            Index.open(index)
-        aside.rename(file)
 
 
 _UNCHECKED = """
@@ -183,7 +160,7 @@ def unchecked(index: Path, seed: int, rounds: int) -> None:
 
 
 def test_changed_bytes_never_crash_a_reader_that_skips_checksums(index: Path) -> None:
-    unchecked(index, seed=1, rounds=3)
+    unchecked(index, seed=1, rounds=2)
 
 
 @pytest.mark.soak

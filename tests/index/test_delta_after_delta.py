@@ -93,26 +93,6 @@ def test_changes_of_one_document_stay_as_large_as_one(tmp_path: Path) -> None:
     compare(path, documents, tmp_path / "fresh")
 
 
-def test_documents_come_and_go(tmp_path: Path) -> None:
-    """New ones in front of and behind others, and between those that another change brought."""
-    path = tmp_path / "index"
-    documents = built(path, 6)
-    with Index.open(path) as index:
-        index.update(
-            add=[Document("x1", "Maud, the ship of Amundsen.", "Maud"), Document("x2", "Gjøa.", "Gjøa")]
-        )
-        index.update(add=[Document("x3", "The Maud and the Gjøa.", "Ships")], remove="x1")
-        index.update(add=[page(5, "The Maud.")], remove=["page-000", "x3"])
-        index.update(add=[Document("x2", "The Gjøa was small.", "Gjøa"), Document("x4", "Nothing.")])
-        documents = [*documents[1:5], page(5, "The Maud."), Document("x2", "The Gjøa was small.", "Gjøa")]
-        documents.append(Document("x4", "Nothing."))
-        compare(path, documents, tmp_path / "fresh")
-        with Index.open(tmp_path / "fresh") as fresh:
-            assert answers(index, False) == answers(fresh, False)
-            index.update(fold=True)
-            assert index.digest == fresh.digest
-
-
 OTHER = """
 import sys
 from ketrag_fast import Document, Index

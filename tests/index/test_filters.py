@@ -61,27 +61,6 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
 QUESTION = "Which captain of the ship from Oslo saw the winter harbour of Bergen?"
 
 
-def fits(document: Document, year: int, lang: str) -> bool:
-    return int(document.metadata["year"]) >= year and document.metadata["lang"] == lang
-
-
-@pytest.mark.parametrize("mode", ["bm25", "text", "walk"])
-@pytest.mark.parametrize(("year", "lang"), [(1880, "en"), (1925, "de"), (1939, "no"), (1939, "en")])
-def test_what_is_left_is_ranked_as_ever(index: Index, mode: str, year: int, lang: str) -> None:
-    wanted = {d.id for d in documents() if fits(d, year, lang)}
-    found = index.retrieve(QUESTION, mode=mode, budget=100_000, filter=f"year>={year} and lang={lang}")
-    again = index.retrieve(QUESTION, mode=mode, budget=100_000, filter={"year": {"$gte": year}, "lang": lang})
-    assert [p.document for p in found.passages] == [p.document for p in again.passages]
-    assert found.fitting == len(wanted)
-    assert {p.document for p in found.passages} <= wanted
-    whole = index.retrieve(QUESTION, mode=mode, budget=100_000)
-    if mode != "walk":  # there what is left out still makes pairs, and candidates are more
-        kept = [(p.document, p.score) for p in whole.passages if p.document in wanted]
-        assert [(p.document, p.score) for p in found.passages] == kept
-    matched = {p.document for p in whole.passages} & wanted
-    assert {p.document for p in found.passages} >= matched
-
-
 def test_all_that_is_left_is_found_within_a_small_budget(index: Index) -> None:
     """A filter that leaves a few far down the ranking finds them without the rest being printed."""
     for mode in ("bm25", "text", "walk", "fused"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from ketrag_fast import Document, Index, Settings
 from ketrag_fast.errors import Cancelled, DocumentError
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.index_settings import begun_settings, stored_settings
-from tests.process import POLAR, command, python, start
+from tests.process import POLAR, command, python
 
 GIVEN = {
     "chunk_tokens": 50,
@@ -91,21 +90,6 @@ def test_ctrl_c_then_the_command_without_settings(docs: Path, tmp_path: Path) ->
     stored = stored_settings(tmp_path / "ix")
     assert stored is not None
     assert (stored["chunk_tokens"], stored["builtin_dim"]) == (50, 16)
-
-
-def test_a_command_that_is_interrupted_in_its_first_second(docs: Path, tmp_path: Path) -> None:
-    child = start("index", str(docs), "-i", "ix", "--chunk-tokens", "50", "--modes", "all", cwd=tmp_path)
-    limit = time.monotonic() + 60
-    place = tmp_path / "ix"
-    while begun_settings(Layout(place)) is None and child.poll() is None and time.monotonic() < limit:
-        time.sleep(0.005)
-    child.send_signal(signal.SIGINT)
-    child.communicate(timeout=60)
-    done = command("index", "-i", "ix", cwd=tmp_path)
-    assert done.code == 0, done.err
-    stored = stored_settings(place)
-    assert stored is not None
-    assert (stored["chunk_tokens"], stored["modes"]) == (50, "all")
 
 
 def test_a_folder_in_which_nothing_has_begun(docs: Path, tmp_path: Path) -> None:

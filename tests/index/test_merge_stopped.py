@@ -51,7 +51,7 @@ def test_stopped_anywhere_it_goes_on(tmp_path: Path) -> None:
     assert step > 5
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(40, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("kills", [2, pytest.param(40, marks=pytest.mark.soak)])
 def test_killed_anywhere_it_goes_on(tmp_path: Path, kills: int) -> None:
     documents = [document(f"d{number}") for number in range(300)]
     for number in range(3):

@@ -226,8 +226,6 @@ def test_a_generation_that_cannot_be_opened_leaves_the_open_one(tmp_path: Path) 
 
 
 def test_what_an_application_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ConfigError, match="no index given"):
-        search_application([])
     with pytest.raises(ConfigError, match="replicas must be at least 1, got 0"):
         search_application(tmp_path, replicas=0)
     with pytest.raises(ConfigError, match="refresh_seconds must be above 0"):

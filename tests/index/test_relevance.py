@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ketrag_fast import Document, Index, Query, Settings
-from ketrag_fast.apps.cli.search import merged
+from ketrag_fast.apps.cli.search import merge_hits
 from ketrag_fast.errors import ConfigError
 from tests.oracles import relevance as oracle
 from tests.process import POLAR, command
@@ -90,9 +90,9 @@ def test_an_unanswerable_question_is_reported(index: Index, place: Path) -> None
 
 def test_one_of_several_indexes_that_fits_is_enough(index: Index) -> None:
     fits, other = index.search(QUESTION), index.search(ELSEWHERE)
-    both = merged([other, fits], 10)
+    both = merge_hits([other, fits], 10)
     assert not both.nothing_fits and not any("may not answer" in warning for warning in both.warnings)
-    neither = merged([other, other], 10)
+    neither = merge_hits([other, other], 10)
     assert neither.nothing_fits
     assert sum("may not answer" in warning for warning in neither.warnings) == 1
 

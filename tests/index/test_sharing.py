@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import Index, Settings
-from ketrag_fast.errors import ReadOnly, StorageFull
 from tests.process import POLAR, command, python
 from tests.support.ordinary_user import ordinary_user
 
@@ -68,18 +67,6 @@ def test_read_only_index(whole: Path, tmp_path: Path) -> None:
     finally:
         for path in folders:
             path.chmod(0o755)
-
-
-def test_folder_that_cannot_be_written(tmp_path: Path) -> None:
-    if not Path("/proc/version").exists():
-        pytest.skip("needs a file system that refuses even the administrator")
-    with pytest.raises((ReadOnly, StorageFull, OSError)) as caught:
-        Index.build([], "/proc/ketrag")
-    assert caught.value
-    done = command("index", str(POLAR / "articles"), "-i", "/proc/ketrag", cwd=tmp_path)
-    assert (done.code, done.out) == (1, "")
-    assert "/proc/ketrag" in done.err
-    assert "Traceback" not in done.err
 
 
 def test_full_disk(whole: Path, tmp_path: Path) -> None:

@@ -77,11 +77,3 @@ def test_a_context_too_small_for_a_chunk(docs: Path, tiny_gguf: Path, tmp_path: 
     assert code == 3
     assert found["extraction"]["failed"] > 0
     assert "does not fit the model's context" in json.dumps(found["failures"])
-
-
-def test_a_model_that_is_none(docs: Path, tmp_path: Path) -> None:
-    (tmp_path / "bad.gguf").write_bytes(b"GGUF" + bytes(10))
-    for name in ("bad.gguf", "absent.gguf"):
-        done = command("index", str(docs), "--llm", f"llama-cpp:{name}", cwd=tmp_path)
-        assert (done.code, done.out) == (1, "")
-        assert name in done.err

@@ -14,6 +14,7 @@ import pytest
 
 from ketrag_fast import Document, Index, Settings, Theme, ThemeSummaries
 from ketrag_fast.errors import BackendError, Cancelled, EndpointNotConfirmed, IndexLocked, ModeUnavailable
+from ketrag_fast.models.http.retry import RetryPolicy
 from ketrag_fast.query.themes import summaries
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock
@@ -237,7 +238,11 @@ def test_quotes_stand_in_for_a_summary_without_a_usable_reply(
     assert (last.failed, last.written, writer.calls()) == (0, 2, 2)
 
 
-def test_an_endpoint_that_fails_is_an_error_and_what_was_written_stays(folder: Path, writer: Writer) -> None:
+def test_an_endpoint_that_fails_is_an_error_and_what_was_written_stays(
+    folder: Path, writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ketrag_fast.models.llms.openai.RetryPolicy", lambda: RetryPolicy(2, 0.01))
+
     def answer(text: str) -> str:
         if len(writer.chat.requests) > 3:
             writer.chat.over.set()

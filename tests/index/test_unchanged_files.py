@@ -148,16 +148,6 @@ def test_what_makes_files_be_read_again(folder: Path, tmp_path: Path, parsed: li
     assert sorted(parsed) == every
 
 
-def test_removed_documents_stay_removed(folder: Path, tmp_path: Path, parsed: list[str]) -> None:
-    build(folder, tmp_path / "ix")
-    with Index.open(tmp_path / "ix") as index:
-        assert index.update(remove="both.zip/a.txt").documents == 5
-    with Index.build(folder, tmp_path / "ix") as index:
-        assert index.report is not None
-        assert index.report.documents == 5
-        assert any("removed" in warning for warning in index.report.warnings)
-
-
 def test_parts_that_were_not_read_are_reported_again(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

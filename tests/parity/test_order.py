@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 from tests.parity.test_links import build
-from tests.support.walk_texts import SETS, read_texts
 
 from ketrag_fast.kernels import links as kernel
+
+SETS = ("musique-train100", "hotpotqa-train100")
+TESTS = Path(__file__).parents[1]
+
+
+def read_texts(name: str) -> dict[str, Any]:
+    """Return the texts of a set from tests/data/walk."""
+    found: dict[str, Any] = json.loads(
+        gzip.decompress((TESTS / "data/walk" / f"{name}.json.gz").read_bytes())
+    )
+    return found
+
 
 DEPTH = 100
 # Round 2 of the walk begins at the 20 best matches of few words, among which equal scores are common.

@@ -104,14 +104,6 @@ def test_weights_that_are_no_numbers(folder: Path, name: str, bad: float) -> Non
         Encoder.open(folder)
 
 
-def test_weights_too_large_are_said_to_be(folder: Path) -> None:
-    tensors = small_model.tensors(small_model.config())
-    tensors["embeddings.LayerNorm.weight"][:] = 3e38
-    small_model.write_safetensors(folder / "model.safetensors", tensors)
-    with pytest.raises(IndexDamaged, match="not finite"):
-        Encoder.open(folder).encode(["w1 w2"])
-
-
 def test_lying_headers(folder: Path) -> None:
     path = folder / "model.safetensors"
     raw = path.read_bytes()

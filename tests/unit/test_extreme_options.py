@@ -83,12 +83,6 @@ def test_a_question_is_a_text(index: Index, question: Any) -> None:
         index.retrieve_many([question])
 
 
-@pytest.mark.parametrize("text", ["Fram", b"Fram"])
-def test_one_text_is_no_list_of_questions(index: Index, text: Any) -> None:
-    with pytest.raises(InputError, match="list of queries"):
-        index.retrieve_many(text)
-
-
 @pytest.mark.parametrize(
     "words",
     [
@@ -104,11 +98,6 @@ def test_one_text_is_no_list_of_questions(index: Index, text: Any) -> None:
 def test_the_command_says_so(index: Index, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["retrieve", "-i", str(index.path), *words, "Who?"]) == 2
     assert "ketrag: error:" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("words", [["--answer-seconds", "1e308"], ["--answer-seconds", "nan"]])
-def test_the_bounds_of_an_answer_too(index: Index, words: list[str]) -> None:
-    assert main(["ask", "-i", str(index.path), *words, "Who?"]) == 2
 
 
 @pytest.mark.parametrize("read", [from_file, read_prices])

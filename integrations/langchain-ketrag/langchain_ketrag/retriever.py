@@ -13,6 +13,8 @@ from pydantic import Field, PrivateAttr
 from ketrag_fast import Context, Passage
 from langchain_ketrag.opening import LazyIndex
 
+_JOINED = 3
+"""Neighbouring passages are joined, at most this many into one: `k` times as many are requested."""
 _UNLIMITED = 10_000_000
 """A token budget that any number of passages fits, so that `k` alone decides."""
 
@@ -44,12 +46,14 @@ class KetragRetriever(BaseRetriever):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **options: Any
     ) -> list[Document]:
-        return self._documents(self._opening.index().retrieve(query, **self._options(options)))
+        options = self._options(options)
+        return self._documents(self._opening.index().retrieve(query, **options), options["top"])
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **options: Any
     ) -> list[Document]:
-        return self._documents(await self._opening.index().aretrieve(query, **self._options(options)))
+        options = self._options(options)
+        return self._documents(await self._opening.index().aretrieve(query, **options), options["top"])
 
     def _options(self, options: dict[str, Any]) -> dict[str, Any]:
         names = ("k", "mode", "budget", "explain", "deadline", "filter")
@@ -60,10 +64,11 @@ class KetragRetriever(BaseRetriever):
         top = chosen.pop("k")
         if chosen["budget"] is None:
             chosen["budget"] = _UNLIMITED
-        return {**chosen, "top": top}
+        # The index reports what is wrong with any other value.
+        return {**chosen, "top": _JOINED * top if isinstance(top, int) and top >= 0 else top}
 
-    def _documents(self, context: Context) -> list[Document]:
-        return [_document(passage, context) for passage in context.passages]
+    def _documents(self, context: Context, top: int) -> list[Document]:
+        return [_document(passage, context) for passage in list(context.passages)[: top // _JOINED]]
 
     def refresh(self) -> bool:
         """Switch to the newest generation of the index; return True if there was a newer one."""

@@ -16,6 +16,8 @@ from ketrag_fast import Context, Passage
 from llama_index_ketrag.filters import index_filter
 from llama_index_ketrag.opening import LazyIndex
 
+_JOINED = 3
+"""Neighbouring passages are joined, at most this many into one: so many are requested for each node."""
 _UNLIMITED = 10_000_000
 """A token budget that any number of passages fits, so that `similarity_top_k` alone decides."""
 _DEEPEST = 1000
@@ -65,8 +67,8 @@ class KetragRetriever(BaseRetriever):
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         index = self._opening.index()
         if self._filters is None:
-            context = index.retrieve(query_bundle.query_str, top=self._top, **self._options)
-            return [_node(passage, context) for passage in context.passages]
+            context = index.retrieve(query_bundle.query_str, top=_JOINED * self._top, **self._options)
+            return [_node(passage, context) for passage in list(context.passages)[: self._top]]
         top = max(self._top, 1)
         while True:  # go down the ranking until enough nodes pass
             top = min(4 * top, _DEEPEST)

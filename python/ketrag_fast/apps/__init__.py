@@ -1,1 +1,1 @@
-"""The command line and the service. They use the index as any program of a user does."""
+"""The command line and the service. They use only the public API of the index."""

@@ -17,7 +17,7 @@ from ketrag_fast.types import BuildReport, StageReport
 
 
 def start_deltas(build: Build) -> Deltas | None:
-    """Return the changes by deltas of an index; None if it has none."""
+    """Prepare to store a change as a delta; None if the index is small or has no whole generation."""
     settings = build.settings
     if settings.llm not in (None, "none"):
         return None
@@ -52,7 +52,7 @@ def change_by_delta(deltas: Deltas, build: Build, change: Change) -> BuildReport
 
 
 def publish_difference(deltas: Deltas, build: Build, read: Ingested) -> BuildReport | None:
-    """Publish what reading the sources changed as a delta.
+    """Publish the documents that reading the sources changed as a delta.
 
     Returns None if the index must be computed as a whole, also if its arrays are damaged.
     """

@@ -58,7 +58,7 @@ class Before:
             self._names[stage.slot] = stage.name
 
     def of(self, stage: Stage) -> Earlier | None:
-        """Return the verified arrays of a stage and its needs; None if it has none, or most is new."""
+        """Return the published arrays of a stage and of its needs; None if few documents are unchanged."""
         base, arrays = self._base, self.arrays_of(stage)
         if base is None or arrays is None:
             return None
@@ -88,7 +88,7 @@ class Before:
         return {need: self._names[need] for need in needed if need not in (DOCUMENTS, stage.slot)}
 
     def damaged(self) -> set[str]:
-        """Return the names of stages that were verified and are altered."""
+        """Return the names of stages whose checksums do not match."""
         return {name for name, is_sound in self._sound.items() if not is_sound}
 
     def _is_sound(self, name: str) -> bool:
@@ -106,7 +106,7 @@ class Before:
         return self._row[0]
 
     def _matched(self) -> NDArray[Any] | None:
-        """Return the old row of each document, or -1, matched by the hash of everything stored of it."""
+        """Return the published row of each document, found by the hash of all that is stored of it, or -1."""
         import numpy as np
 
         if self._base is None or not self._is_sound(self._names[UNITS]):

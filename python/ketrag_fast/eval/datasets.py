@@ -9,7 +9,16 @@ from pathlib import Path
 
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.eval.question import DataSet, Question, absences
-from ketrag_fast.eval.reading import a_text, an_object, entries, identity, lines, objects, once, texts
+from ketrag_fast.eval.reading import (
+    entries,
+    identity,
+    lines,
+    objects,
+    require_new_id,
+    require_object,
+    require_text,
+    texts,
+)
 from ketrag_fast.types import Document
 
 __all__ = ["DataSet", "Question", "load_dataset"]
@@ -75,7 +84,7 @@ def _questions(path: Path) -> tuple[list[Question], int]:
     empty = 0
     for entry, where in objects(path):
         name = identity(entry, where)
-        once(seen, name, where)
+        require_new_id(seen, name, where)
         text = entry.get("text")
         if not isinstance(text, str) or not text.strip():
             raise DocumentError(f"{where}: a question needs a text")
@@ -154,8 +163,8 @@ def load_file(path: Path) -> DataSet:
     lost = empty = unanswerable = 0
     for entry, where in entries(path):
         name = identity(entry, where, "_id", "id")
-        once(seen, name, where)
-        text = a_text(entry, "question", where)
+        require_new_id(seen, name, where)
+        text = require_text(entry, "question", where)
         if "paragraphs" in entry:
             read = _musique(entry, where, pool)
         elif "context" in entry:
@@ -186,8 +195,8 @@ def _musique(entry: Mapping[str, object], where: str, pool: _Pool) -> _Read:
     gold = set()
     for number, value in enumerate(_list(entry, "paragraphs", where)):
         place = f"{where}, paragraph {number}"
-        paragraph = an_object(value, place)
-        passage = pool.add(_title(paragraph, place), a_text(paragraph, "paragraph_text", place))
+        paragraph = require_object(value, place)
+        passage = pool.add(_title(paragraph, place), require_text(paragraph, "paragraph_text", place))
         if paragraph.get("is_supporting") is True:
             gold.add(passage)
     given = texts(entry.get("answer"), "answer", where)

@@ -116,7 +116,7 @@ class Judge:
         )
 
 
-def options_for(settings: Settings) -> ModelOptions:
+def judge_options(settings: Settings) -> ModelOptions:
     """Return the model options for judging: single replies, so that verdicts do not depend on batching."""
     from ketrag_fast.models.llms.registry import ModelOptions
 

@@ -28,7 +28,7 @@ def lines(path: Path) -> Iterator[tuple[str, str]]:
 def objects(path: Path) -> Iterator[tuple[dict[str, object], str]]:
     """Yield JSON objects, one per line."""
     for line, where in lines(path):
-        yield an_object(parse_json(line, where), where), where
+        yield require_object(parse_json(line, where), where), where
 
 
 def entries(path: Path) -> Iterator[tuple[dict[str, object], str]]:
@@ -46,7 +46,7 @@ def entries(path: Path) -> Iterator[tuple[dict[str, object], str]]:
     array = parse_json(whole, str(path))
     for number, entry in enumerate(array if isinstance(array, list) else [array], 1):
         where = f"{path}: entry {number}"
-        yield an_object(entry, where), where
+        yield require_object(entry, where), where
 
 
 def parse_json(text: str, where: str) -> object:
@@ -58,7 +58,7 @@ def parse_json(text: str, where: str) -> object:
     return value
 
 
-def an_object(value: object, where: str) -> dict[str, object]:
+def require_object(value: object, where: str) -> dict[str, object]:
     """Return the value if it is a JSON object. Raises DocumentError."""
     if not isinstance(value, dict):
         raise DocumentError(f"{where}: not a JSON object")
@@ -76,7 +76,7 @@ def identity(entry: Mapping[str, object], where: str, *names: str) -> str:
     return found
 
 
-def a_text(entry: Mapping[str, object], name: str, where: str) -> str:
+def require_text(entry: Mapping[str, object], name: str, where: str) -> str:
     """Return a string that is not blank."""
     value = entry.get(name)
     if not isinstance(value, str) or not value.strip():
@@ -94,7 +94,7 @@ def texts(value: object, name: str, where: str) -> list[str]:
     return found
 
 
-def once(seen: dict[str, str], name: str, where: str) -> None:
+def require_new_id(seen: dict[str, str], name: str, where: str) -> None:
     """Record a question's id. Raises DocumentError if it was used before."""
     if name in seen:
         raise DocumentError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ketrag_fast.index.difference import ComparedIndex, IndexDifference
     from ketrag_fast.models.embedders.protocol import Role
     from ketrag_fast.query.prepared import Plan
+    from ketrag_fast.query.themes.found import FoundThemes
     from ketrag_fast.systems.spec.system import Node
     from ketrag_fast.types import GraphView, Listed, Span
 
@@ -81,6 +82,21 @@ class Inspection:
 
             rows = rows_of_theme(self._opened, find_themes(self._opened, condition, progress), theme)
         return inspect.documents(self._opened, first, count, containing, condition, rows)
+
+    @enough_memory()
+    def summarised_themes(self, progress: Callback | None = None) -> FoundThemes | None:
+        """Return the themes with their summaries and units, or None if no summary holds."""
+        from ketrag_fast.query.themes.describe import find_themes
+        from ketrag_fast.query.themes.summaries import latest_summaries, with_summaries
+
+        tables = Layout(self._state.path).tables
+        if "links" not in self._opened.generation.stages or not latest_summaries(tables).summaries:
+            return None
+        found = find_themes(self._opened, None, progress)
+        themes = with_summaries(self._opened, found, tables)
+        if all(theme.summary is None for theme in themes.walk()):
+            return None
+        return replace(found, themes=themes)
 
     @enough_memory()
     def files(self, documents: Iterable[str]) -> dict[str, Path]:

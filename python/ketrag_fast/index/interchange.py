@@ -1,6 +1,6 @@
 """Export to and import from the formats of other programs.
 
-The formats are in `lab`, a higher layer, and are imported by name when they are first used.
+The package `interchange` has the formats. It is a higher layer, so it is imported by name, on first use.
 """
 
 from __future__ import annotations

@@ -11,27 +11,39 @@ from numpy.typing import NDArray
 
 from ketrag_fast.errors import BackendMissing
 from ketrag_fast.interchange.graph_part import GraphPart
+from ketrag_fast.query.themes.found import FoundThemes
 from ketrag_fast.systems.spec.graph_tables import NO_COMMUNITY
+from ketrag_fast.types import Theme
 
 LARGEST: Final = 10
 """Communities of at most this size are not divided further (GraphRAG's default)."""
 _SEED: Final = 42
 _NAMED, _TOLD, _SUMMARY = 3, 5, 600
+_RANK: Final = "the rank is the size relative to the largest community"
 EXTRACTIVE: Final = (
-    "extractive: descriptions were concatenated by ketrag-fast, and no model has written this report; the "
-    "rank is the size relative to the largest community"
+    "extractive: descriptions were concatenated by ketrag-fast, and no model has written this report; "
+    f"{_RANK}"
 )
+_WRITTEN: Final = (
+    f"a language model has written title and summary; the findings are sentences of the documents; {_RANK}"
+)
+_QUOTED: Final = f"extractive: sentences of the documents, and no model has written this report; {_RANK}"
+NO_MODEL: Final = frozenset({EXTRACTIVE, _QUOTED})
+"""Explanations of the rating in reports that no model has written."""
 
 
 @dataclass(slots=True)
 class GraphCommunity:
-    """One community: its number, level, parent (-1 for none), children and nodes."""
+    """One community: its number, level, parent (-1 for none), children, nodes, and the theme that it is."""
 
     number: int
     level: int
     parent: int
     nodes: NDArray[np.int64]
     children: list[int] = field(default_factory=list)
+    theme: Theme | None = None
+    units: NDArray[np.int64] | None = None
+    """Units of the theme, ascending."""
 
 
 def stored_communities(part: GraphPart) -> list[GraphCommunity]:
@@ -100,6 +112,64 @@ def computed_communities(part: GraphPart) -> list[GraphCommunity]:
     return out
 
 
+def theme_communities(part: GraphPart, found: FoundThemes) -> list[GraphCommunity]:
+    """Return themes as communities. A node belongs to the widest theme of most of its units, then to the
+    narrower one of most of them in it, and so on. Themes without nodes are left out.
+    """
+    nodes, units = _units_of_nodes(part)
+    out: list[GraphCommunity] = []
+    home = np.full(len(part.tables), -1, np.int64)
+    level = [(theme, -1) for theme in found.themes.themes]
+    depth = 0
+    while level:
+        owner = np.full(int(units.max(initial=-1)) + 1, -1, np.int64)
+        for place, (theme, _) in enumerate(level):
+            own = found.units[theme.id]
+            owner[own[own < len(owner)]] = place
+        places = owner[units]
+        parents = np.array([parent for _, parent in level], np.int64)
+        counted = (places >= 0) & (parents[places] == home[nodes])
+        pairs, counts = np.unique(nodes[counted] * len(level) + places[counted], return_counts=True)
+        members, chosen = np.divmod(pairs, len(level))
+        order = np.lexsort((chosen, -counts, members))
+        members, first = np.unique(members[order], return_index=True)
+        chosen = chosen[order][first]
+        home = np.full(len(part.tables), -1, np.int64)
+        inner = []
+        for place, (theme, parent) in enumerate(level):
+            own_nodes = members[chosen == place]
+            if not len(own_nodes):
+                continue
+            one = GraphCommunity(len(out), depth, parent, own_nodes, theme=theme)
+            one.units = np.sort(found.units[theme.id]).astype(np.int64)
+            home[own_nodes] = one.number
+            out.append(one)
+            if parent >= 0:
+                out[parent].children.append(one.number)
+            inner += [(child, one.number) for child in theme.themes]
+        level, depth = inner, depth + 1
+    return out
+
+
+def _units_of_nodes(part: GraphPart) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the pairs of a node and one of its units."""
+    nodes, units = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for rows in part.node_rows(("units",)):
+        held = rows.columns.get("units", [[]] * len(rows.ids))
+        nodes.append(np.repeat(rows.ids, [len(own) for own in held]))
+        units.append(np.array([unit for own in held for unit in own], np.int64))
+    return np.concatenate(nodes), np.concatenate(units)
+
+
+def theme_report(theme: Theme, size: int, largest: int) -> Mapping[str, Any]:
+    """Return the report of a theme: its summary, or its quotes if it has none. Findings are its quotes."""
+    written = theme.summary
+    findings = [{"summary": one.title or one.document, "explanation": one.text} for one in theme.quotes]
+    title = (written.title if written else "") or theme.label
+    summary = written.text if written else " ".join(one.text for one in theme.quotes) or title
+    return _report(title, summary, findings, size, largest, _WRITTEN if written else _QUOTED)
+
+
 def report(
     nodes: Sequence[tuple[str, str]], edges: Sequence[tuple[str, str]], size: int, largest: int
 ) -> Mapping[str, Any]:
@@ -117,13 +187,19 @@ def report(
     findings = [
         {"summary": name, "explanation": _first_line(text) or name} for name, text in (*told, *edges[:_TOLD])
     ]
+    return _report(title, summary, findings, size, largest, EXTRACTIVE)
+
+
+def _report(
+    title: str, summary: str, findings: list[dict[str, str]], size: int, largest: int, explanation: str
+) -> Mapping[str, Any]:
     sections = "".join(f"\n\n## {one['summary']}\n\n{one['explanation']}" for one in findings)
     return {
         "title": title,
         "summary": summary,
         "full_content": f"# {title}\n\n{summary}{sections}",
         "rank": round(10 * size / max(largest, 1), 3),
-        "rating_explanation": EXTRACTIVE,
+        "rating_explanation": explanation,
         "findings": findings,
     }
 

@@ -18,7 +18,14 @@ from ketrag_fast.base.memory import enough_memory
 from ketrag_fast.base.progress import Meter
 from ketrag_fast.errors import Cancelled, ConfigError, InputError, ModeUnavailable
 from ketrag_fast.interchange import graphrag_tables, neo4j
-from ketrag_fast.interchange.graph_part import GraphPart, Passages, Tick, neighbourhood, of_units, whole_graph
+from ketrag_fast.interchange.graph_part import (
+    GraphPart,
+    Passages,
+    Tick,
+    neighbourhood,
+    nodes_of_units,
+    whole_graph,
+)
 from ketrag_fast.interchange.targets import new_file, new_folder, require_free
 from ketrag_fast.interchange.xml_graphs import write_gexf, write_graphml
 from ketrag_fast.page import index_file
@@ -96,7 +103,8 @@ def export_graph(
         filter, allow: use the graph of the matching documents only; others leave no node, edge or count. The
             filter of the settings applies unless another one is given.
         schema: for `graphrag`, the version of the layout: 2 or 3.
-        communities: for `graphrag`, compute communities; otherwise those that the index has are written.
+        communities: for `graphrag`, compute communities; otherwise those that the index has are written, or
+            its themes if a language model has summarised them.
         documents: for `jsonl`, add the documents, chunks and units.
         layout: for `gexf`, compute positions.
         replace: overwrite an earlier export.
@@ -119,7 +127,7 @@ def export_graph(
     if layout and format != "gexf":
         raise ConfigError(f"positions are written by the format gexf, not by {format}")
     require_free(place, replace=replace)
-    opened = _restricted(index, filter, allow, progress)
+    opened = _restrict(index, filter, allow, progress)
     if format == "html":
         return _write_page(
             opened, place, graph, neighbourhood_of, hops, query=query, replace=replace, progress=progress
@@ -130,9 +138,9 @@ def export_graph(
     passages = Passages(opened, part)
     if format == "graphrag":
         graphrag_tables.require_arrow()
+        found = graphrag_tables.communities_of(part, opened, computed=communities)
         with new_folder(place, graphrag_tables.NAMES, replace=replace) as folder:
-            writer = graphrag_tables.GraphRagExport(part, passages, tick)
-            writer.write(folder, schema, communities=communities)
+            graphrag_tables.GraphRagExport(part, passages, tick).write(folder, schema, found)
     elif format == "neo4j":
         with new_folder(place, neo4j.NAMES, replace=replace) as folder:
             neo4j.write(part, folder, tick)
@@ -179,7 +187,7 @@ def _write_page(
     return Exported("html", " ".join(graphs), str(place), nodes, edges, _size(place))
 
 
-def _restricted(
+def _restrict(
     index: Index,
     filter: Filter | None,  # noqa: A002
     allow: Filter | None,
@@ -221,7 +229,7 @@ def _part(index: Index, graph: str | None, centre: str | None, hops: int, query:
     if centre is not None:
         return neighbourhood(name, tables, centre, hops)
     if query is not None:
-        return of_units(name, tables, [passage.unit for passage in index.retrieve(query).passages])
+        return nodes_of_units(name, tables, [passage.unit for passage in index.retrieve(query).passages])
     return whole_graph(name, tables)
 
 
@@ -245,7 +253,7 @@ def _tables(index: Index, wanted: str | None) -> tuple[str, GraphTables]:
     stages: Mapping[str, Any] = index.inspect.arrays()
     own = sources[name].tables
     tables: GraphTables = (
-        drawn_tables(resolve(sources[name].read)(stages)) if own is None else resolve(own)(stages)
+        drawing_tables(resolve(sources[name].read)(stages)) if own is None else resolve(own)(stages)
     )
     if "name" not in tables.nodes:
         raise InputError(f"the graph {name} has no column `name`")
@@ -275,7 +283,7 @@ _MOST_KINDS: Final = 255
 Rows = NDArray[np.int64]
 
 
-def drawn_tables(graph: DrawableGraph) -> GraphTables:
+def drawing_tables(graph: DrawableGraph) -> GraphTables:
     """Return a drawable graph as tables, with one row for each repetition of an edge."""
     starts = np.cumsum([0, *(block.count for block in graph.blocks)])
 

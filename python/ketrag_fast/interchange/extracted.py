@@ -38,6 +38,15 @@ class ExtractedRelation(NamedTuple):
     passages: tuple[int, ...]
 
 
+class ExtractedReport(NamedTuple):
+    """A report of a community: title, summary, whether it has narrower ones, and its passages."""
+
+    title: str
+    summary: str
+    is_wide: bool
+    passages: tuple[int, ...]
+
+
 class Skipped:
     """Counts of records that could not be imported, with examples of each kind."""
 
@@ -72,6 +81,7 @@ class Extracted:
     passages: list[SourcePassage] = field(default_factory=list)
     entities: list[ExtractedEntity] = field(default_factory=list)
     relations: list[ExtractedRelation] = field(default_factory=list)
+    reports: list[ExtractedReport] = field(default_factory=list)
     skipped: Skipped = field(default_factory=Skipped)
     notes: Skipped = field(default_factory=Skipped)
 

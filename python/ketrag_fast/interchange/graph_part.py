@@ -121,7 +121,7 @@ def neighbourhood(name: str, tables: GraphTables, centre: str, hops: int) -> Gra
     """
     if hops < 0:
         raise InputError(f"hops must be 0 or more, got {hops}")
-    inside = _named(name, tables, centre)
+    inside = _nodes_named(name, tables, centre)
     for _ in range(hops):
         touched = inside[tables.source] | inside[tables.target]
         before = int(inside.sum())
@@ -133,7 +133,7 @@ def neighbourhood(name: str, tables: GraphTables, centre: str, hops: int) -> Gra
     return part_of(name, tables, inside)
 
 
-def of_units(name: str, tables: GraphTables, units: Sequence[int]) -> GraphPart:
+def nodes_of_units(name: str, tables: GraphTables, units: Sequence[int]) -> GraphPart:
     """Return the nodes that occur in some units."""
     wanted, inside = set(units), np.zeros(len(tables), np.bool_)
     column = tables.nodes.get("units")
@@ -145,7 +145,7 @@ def of_units(name: str, tables: GraphTables, units: Sequence[int]) -> GraphPart:
     return part_of(name, tables, inside)
 
 
-def _named(name: str, tables: GraphTables, centre: str) -> NDArray[np.bool_]:
+def _nodes_named(name: str, tables: GraphTables, centre: str) -> NDArray[np.bool_]:
     """Return the mask of the nodes with a name, ignoring case."""
     wanted = " ".join(centre.split()).casefold()
     inside = np.zeros(len(tables), np.bool_)

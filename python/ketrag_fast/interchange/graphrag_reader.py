@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast.errors import DocumentError
+from ketrag_fast.interchange.communities import NO_MODEL
 from ketrag_fast.interchange.extracted import (
     Extracted,
     ExtractedEntity,
     ExtractedRelation,
+    ExtractedReport,
     SourcePassage,
 )
 from ketrag_fast.interchange.graphrag_tables import OWN_ID
@@ -20,7 +22,6 @@ from ketrag_fast.models.extraction.graphrag import tables_below
 from ketrag_fast.types import Document
 
 _DOCUMENT_TABLES: Final = ("documents", "create_final_documents", "create_base_documents")
-_LEFT: Final = ("communities", "community_reports", "covariates", "nodes")
 _BATCH: Final = 4096
 
 Row = Mapping[str, Any]
@@ -47,10 +48,14 @@ def read_graphrag(folder: Path) -> Extracted:
     numbers = _read_documents(documents, found) if documents is not None else {}
     known = _read_text_units(tables["text_units"], found, numbers)
     _read_graph(tables, found, known)
-    for name in _LEFT:
-        if _first(place, (name, f"create_final_{name}")) is not None and name != "nodes":
-            found.notes.add(f"the table {name} is not read", name)
+    _read_reports(place, found, known)
+    if _table(place, "covariates") is not None:
+        found.notes.add("the table covariates is not read", "covariates")
     return found
+
+
+def _table(place: Path, name: str) -> Path | None:
+    return _first(place, (name, f"create_final_{name}"))
 
 
 def _first(place: Path, names: tuple[str, ...]) -> Path | None:
@@ -144,6 +149,32 @@ def _read_graph(tables: Mapping[str, Path], found: Extracted, known: dict[str, i
             )
 
 
+def _read_reports(place: Path, found: Extracted, known: dict[str, int]) -> None:
+    """Add the reports that a model has written, each with the passages of its community."""
+    reports, communities = _table(place, "community_reports"), _table(place, "communities")
+    if reports is None:
+        return
+    of_community: dict[str, Row] = {}
+    if communities is not None:
+        for row in _rows(communities, set(), {"id", "community", "children", "text_unit_ids"}):
+            of_community[_string(row.get("community", row.get("id")))] = row
+    for row in _rows(reports, {"community"}, {"title", "summary", "rating_explanation"}):
+        title, summary = (_string(row.get(name)).strip() for name in ("title", "summary"))
+        if row.get("rating_explanation") in NO_MODEL:
+            found.notes.add("extractive reports, which no model has written, are left out", title)
+            continue
+        if not summary:
+            found.skipped.add("reports without a summary", title)
+            continue
+        community = of_community.get(_string(row["community"]))
+        if community is None:
+            found.skipped.add("reports without a community", title)
+            continue
+        passages = found.passages_of("reports", title, _ids(community), known)
+        if passages:
+            found.reports.append(ExtractedReport(title, summary, bool(community.get("children")), passages))
+
+
 def _string(value: Any) -> str:
     return value if isinstance(value, str) else "" if value is None else str(value)
 
@@ -155,9 +186,10 @@ def _lines(value: Any) -> tuple[str, ...]:
 
 
 def _ids(row: Row) -> list[str]:
+    """Return the ids of text units: a list, or texts in which commas separate them."""
     value = row.get("text_unit_ids")
-    names = value if isinstance(value, (list, tuple)) else _string(value).split(",")
-    return [str(name).strip() for name in names if str(name).strip()]
+    texts = value if isinstance(value, (list, tuple)) else [value]
+    return [name.strip() for text in texts for name in _string(text).split(",") if name.strip()]
 
 
 def _rows(path: Path, needed: set[str], wanted: set[str]) -> Iterator[Row]:

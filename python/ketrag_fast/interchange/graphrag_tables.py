@@ -12,14 +12,18 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ketrag_fast.index import Index
 from ketrag_fast.interchange.communities import (
     GraphCommunity,
     computed_communities,
     report,
     stored_communities,
+    theme_communities,
+    theme_report,
 )
 from ketrag_fast.interchange.graph_part import BATCH, GraphPart, Passages, Tick
 from ketrag_fast.models.embedders.quiet_imports import import_quietly
+from ketrag_fast.systems.spec.graph_tables import Column
 
 OWN_ID: Final = "ketrag_id"
 """Metadata field that stores the document id, because the tables identify documents by UUIDs."""
@@ -162,6 +166,16 @@ def _lists(ids: Ids, rows: Sequence[Sequence[int]] | Sequence[NDArray[Any]]) -> 
     return IdLists(ids[flat], ends)
 
 
+def communities_of(part: GraphPart, index: Index, *, computed: bool) -> list[GraphCommunity]:
+    """Return computed communities, else those that are stored, else the themes if they have summaries."""
+    if computed:
+        return computed_communities(part)
+    if part.tables.communities is not None:
+        return stored_communities(part)
+    themes = index.inspect.summarised_themes()
+    return [] if themes is None else theme_communities(part, themes)
+
+
 class GraphRagExport:
     """One export. Ids of all nodes, edges, units and documents are in memory, 36 bytes each."""
 
@@ -179,12 +193,11 @@ class GraphRagExport:
             "edge": [],
         }
 
-    def write(self, folder: Path, version: int, *, communities: bool) -> None:
-        """Write all tables."""
+    def write(self, folder: Path, version: int, found: Sequence[GraphCommunity]) -> None:
+        """Write all tables, without those of communities if there are none."""
         writer = TableWriter(folder, version)
         writer.write("entities", self._entities())
         writer.write("relationships", self._relationships())
-        found = computed_communities(self._part) if communities else stored_communities(self._part)
         if found:
             inside = self._edges_within(found)
             writer.write("communities", self._communities(found, inside))
@@ -335,10 +348,7 @@ class GraphRagExport:
             some = found[first : first + BATCH]
             edges = inside[first : first + BATCH]
             members = edges if by_edge else [one.nodes for one in some]
-            held = [
-                sorted({unit for row in units.read(rows) for unit in row}) if units is not None else []
-                for rows in members
-            ]
+            held = [self._units_within(one, rows, units) for one, rows in zip(some, members, strict=True)]
             yield {
                 **self._heads("community", some),
                 "title": [f"Community {one.number}" for one in some],
@@ -347,6 +357,12 @@ class GraphRagExport:
                 "text_unit_ids": _lists(self._unit_ids, held),
             }
             self._tick(len(some))
+
+    def _units_within(self, one: GraphCommunity, rows: NDArray[np.int64], column: Column | None) -> list[int]:
+        """Return the exported units of a theme, or those of the edges or nodes of a community."""
+        if one.units is not None:
+            return list(np.intersect1d(one.units, self._passages.units).tolist())
+        return [] if column is None else sorted({unit for row in column.read(rows) for unit in row})
 
     def _heads(self, kind: str, some: Sequence[GraphCommunity]) -> dict[str, Any]:
         """Return the columns that communities and their reports share."""
@@ -371,6 +387,8 @@ class GraphRagExport:
             some = found[first : first + BATCH]
             written = [
                 report(self._best_nodes(one.nodes), self._best_edges(edges), len(one.nodes), largest)
+                if one.theme is None
+                else theme_report(one.theme, len(one.nodes), largest)
                 for one, edges in zip(some, inside[first : first + BATCH], strict=True)
             ]
             yield {

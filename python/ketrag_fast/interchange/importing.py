@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from ketrag_fast.base.config import Settings
 from ketrag_fast.base.memory import enough_memory
 from ketrag_fast.errors import ConfigError, DocumentError, ReadOnly
@@ -24,11 +26,13 @@ from ketrag_fast.models.extraction import cleaning as clean
 from ketrag_fast.models.extraction.grounding import Source
 from ketrag_fast.models.extraction.recording import RecordingWriter
 from ketrag_fast.models.extraction.records import EntityRecord, Extraction, RelationRecord
+from ketrag_fast.query.themes.summaries import WrittenSummary, sources_of, store_reports
 from ketrag_fast.storage.durable import sync_folder
 from ketrag_fast.storage.io_errors import writing
+from ketrag_fast.storage.journal import Journal
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.shared.rows import unit_owners
-from ketrag_fast.types import Document
+from ketrag_fast.types import Document, ThemeSummary
 
 if TYPE_CHECKING:
     from ketrag_fast.base.progress import Callback
@@ -47,6 +51,7 @@ class ImportReport:
         recording: the file with the extraction of each chunk, for `--llm replay:FILE`.
         documents, passages, entities, relations: what was read.
         entities_taken, relations_taken: what the index has.
+        reports: the reports of communities that the index has.
         skipped: what could not be taken: kind, count and examples.
         notes: what was taken in another form, or left out on purpose.
     """
@@ -60,6 +65,7 @@ class ImportReport:
     relations: int
     entities_taken: int
     relations_taken: int
+    reports: int = 0
     skipped: tuple[Mapping[str, Any], ...] = ()
     notes: tuple[Mapping[str, Any], ...] = ()
 
@@ -84,7 +90,8 @@ def import_index(
 
     Documents are cut by the settings. An entity belongs to the chunks of its passages that name it, or to
     the chunk that shares most text with a passage if none does, so none is lost. The index appears when it
-    is complete; next to it, `PATH.recording.jsonl` keeps the extraction.
+    is complete; next to it, `PATH.recording.jsonl` keeps the extraction. Reports of communities are stored as
+    summaries, which `ask` with the mode `survey` reads.
 
     Args:
         format: `graphrag` or `lightrag`.
@@ -122,7 +129,8 @@ def import_index(
     with _new_index(target, recording) as aside:
         first = Index.build(found.documents, aside, settings=plain, progress=progress)
         with first, collection_paused():
-            extractions = assign_records(first, found)
+            places = passage_spans(found)
+            extractions = assign_records(first, found, places)
         with RecordingWriter(recording, {"origin": format}) as writer:
             for (document, start, end), extraction in extractions:
                 writer.write(document, start, end, extraction)
@@ -133,6 +141,10 @@ def import_index(
                 for name, array in (("entities", "entity_rank"), ("relations", "relation_weight"))
                 if (arrays := stages.get("skeleton")) is not None
             }
+            reports = _summaries(index, found, places)
+            if reports:
+                with Journal(Layout(aside).tables) as journal:
+                    store_reports(journal, format, reports)
     return ImportReport(
         format,
         str(target),
@@ -143,6 +155,7 @@ def import_index(
         len(found.relations),
         taken.get("entities", 0),
         taken.get("relations", 0),
+        len(reports),
         tuple(found.skipped.rows()),
         tuple(found.notes.rows()),
     )
@@ -215,10 +228,12 @@ class _ChunkRecords:
     relations: list[RelationRecord] = field(default_factory=list)
 
 
-def assign_records(index: Index, found: Extracted) -> list[tuple[Span, Extraction]]:
-    """Assign the records of another program's passages to the chunks of the index; return them by chunk."""
+def assign_records(index: Index, found: Extracted, places: Sequence[Span]) -> list[tuple[Span, Extraction]]:
+    """Assign the records of another program's passages to the chunks of the index; return them by chunk.
+
+    `places` are the spans of the passages.
+    """
     by_document = _chunks(index)
-    places = _places(index, found)
     for entity in found.entities:
         records = _entity_records(entity.name, entity.type, entity.descriptions, found)
         if not records:
@@ -262,6 +277,35 @@ def assign_records(index: Index, found: Extracted) -> list[tuple[Span, Extractio
     ]
 
 
+def _summaries(index: Index, found: Extracted, places: Sequence[Span]) -> list[WrittenSummary]:
+    """Return the reports as summaries that rest on all passages of their communities."""
+    if not found.reports:
+        return []
+    units = index.inspect.arrays()["units"]
+    order = np.lexsort((units["unit_span"][:, 0], unit_owners(units)))
+    owners, spans = unit_owners(units)[order], units["unit_span"][order].astype(np.int64)
+    numbers = {document.id: number for number, document in enumerate(index.inspect.stored())}
+
+    def held(place: Span) -> list[int]:
+        document, start, end = place
+        number = numbers[document]
+        first, last = np.searchsorted(owners, [number, number + 1])
+        inside = (spans[first:last, 0] < end) & (spans[first:last, 1] > start)
+        return list(order[first:last][inside].tolist())
+
+    held_of = [held(place) if place[0] in numbers else [] for place in places]
+    out = []
+    for report in found.reports:
+        own = sorted({unit for passage in report.passages for unit in held_of[passage]})
+        if not own:
+            found.skipped.add("reports of documents without a chunk", report.title)
+            continue
+        sources = frozenset(sources_of(units, own))
+        about = ThemeSummary(report.title, report.summary)
+        out.append(WrittenSummary(about, len(sources), report.is_wide, sources))
+    return out
+
+
 def _chunks(index: Index) -> dict[str, list[_ChunkRecords]]:
     """Return the chunks of each document, in order."""
     units = index.inspect.arrays()["units"]
@@ -280,7 +324,7 @@ def _chunks(index: Index) -> dict[str, list[_ChunkRecords]]:
     return out
 
 
-def _places(index: Index, found: Extracted) -> list[Span]:
+def passage_spans(found: Extracted) -> list[Span]:
     """Return the span of each passage in its document; the whole document if its text is not found there."""
     documents = found.documents
     after: dict[int, int] = {}

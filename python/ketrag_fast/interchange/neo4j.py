@@ -64,11 +64,11 @@ def write(part: GraphPart, folder: Path, tick: Tick) -> None:
     (folder / "README.md").write_text(text, encoding="utf-8", newline="\n")
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """Return a text as one cell: in quotes, with inner quotes doubled. NUL, which Neo4j refuses, is replaced.
 
     Examples:
-        >>> quoted('say "a",b')
+        >>> quote('say "a",b')
         '"say ""a"",b"'
     """
     return '"' + text.replace("\x00", "\ufffd").replace('"', '""') + '"'
@@ -86,7 +86,7 @@ def _cells(values: Mapping[str, Sequence[Any]], columns: Mapping[str, Column]) -
     out = []
     for name, column in columns.items():
         if column.type == "text":
-            out.append([quoted(value) for value in values[name]])
+            out.append([quote(value) for value in values[name]])
         elif column.type == "ids":
             out.append([";".join(map(str, value)) for value in values[name]])
         else:

@@ -38,7 +38,7 @@ def new_file(target: Path, *, replace: bool) -> Iterator[IO[bytes]]:
     if target.is_dir():
         raise ConfigError(f"{target} is a folder, and this format is one file", hint="name a file")
     aside = _aside(target)
-    with _naming(target), writing(target):
+    with _adapt_hints(target), writing(target):
         try:
             aside.unlink(missing_ok=True)  # of a killed process that had the same number
             with aside.open("xb") as stream:
@@ -63,7 +63,7 @@ def new_folder(target: Path, names: Collection[str], *, replace: bool) -> Iterat
     if target.exists() or target.is_symlink():
         _require_export(target, names)
     aside, old = _aside(target), target.with_name(f".{target.name}.old-{os.getpid()}")
-    with _naming(target), writing(target):
+    with _adapt_hints(target), writing(target):
         try:
             shutil.rmtree(aside, ignore_errors=True)  # of a killed process that had the same number
             aside.mkdir()
@@ -86,7 +86,7 @@ def new_folder(target: Path, names: Collection[str], *, replace: bool) -> Iterat
 
 
 @contextmanager
-def _naming(target: Path) -> Iterator[None]:
+def _adapt_hints(target: Path) -> Iterator[None]:
     """Replace the hint of write errors by one that fits an export."""
     try:
         yield

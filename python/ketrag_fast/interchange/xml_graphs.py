@@ -31,8 +31,8 @@ def write_graphml(part: GraphPart, stream: IO[bytes], tick: Tick) -> None:
     """Write the nodes and edges with all columns. Numbers of units are separated by spaces."""
     tables = part.tables
     key = '<key id="{}{{}}" for="{}" attr.name="{{}}" attr.type="{{}}"/>\n'
-    lines = [_GRAPHML, *_declared(key.format("n", "node"), tables.nodes)]
-    lines += _declared(key.format("e", "edge"), tables.edges)
+    lines = [_GRAPHML, *_declarations(key.format("n", "node"), tables.nodes)]
+    lines += _declarations(key.format("e", "edge"), tables.edges)
     lines.append(f'<graph id="{part.name}" edgedefault="{_direction(part)}">\n')
     stream.write("".join(lines).encode())
     for nodes in part.node_rows():
@@ -59,7 +59,7 @@ def write_gexf(part: GraphPart, stream: IO[bytes], tick: Tick, *, layout: bool =
     edges = {name: column for name, column in tables.edges.items() if name not in _OWN}
     lines = [_GEXF, f'<graph mode="static" defaultedgetype="{_direction(part)}">\n']
     for owner, columns in (("node", nodes), ("edge", edges)):
-        declared = _declared('<attribute id="{}" title="{}" type="{}"/>\n', columns)
+        declared = _declarations('<attribute id="{}" title="{}" type="{}"/>\n', columns)
         lines += [f'<attributes class="{owner}">\n', *declared, "</attributes>\n"]
     stream.write("".join([*lines, "<nodes>\n"]).encode())
     cell = ('<attvalue for="{}" value="', '"/>', attribute)
@@ -119,7 +119,7 @@ def _direction(part: GraphPart) -> str:
     return "directed" if part.tables.directed else "undirected"
 
 
-def _declared(line: str, columns: Mapping[str, Column]) -> Iterator[str]:
+def _declarations(line: str, columns: Mapping[str, Column]) -> Iterator[str]:
     """Yield the declarations of the kind and the columns; `line` has places for number, name and type."""
     named = [("kind", "string"), *((name, _TYPES[column.type]) for name, column in columns.items())]
     return (line.format(number, name, kind) for number, (name, kind) in enumerate(named))

@@ -1,4 +1,4 @@
-"""The compiled kernels on NumPy arrays, for pipelines other than this package's.
+"""The compiled kernels as functions on NumPy arrays, for use in other pipelines.
 
 | area | kernels |
 |---|---|
@@ -9,8 +9,8 @@
 | graphs | `pagerank` `fold_skeleton` |
 | contexts | `fuse_ranks` `fill` |
 
-All of them release the interpreter, return the same bytes on any number of `threads` (0: all cores), and
-raise `ketrag_fast.errors.InputError` for arrays that do not fit together. Long ones take `report`, which
+All kernels release the interpreter lock, return the same bytes on any number of `threads` (0: all cores), and
+raise `ketrag_fast.errors.InputError` for arrays that do not fit together. Slow kernels take `report`, which
 is called with (done, total) and stops the work by returning False. Compressed rows are pairs
 (indptr uint64 [rows + 1], indices uint32); results are ordered by score descending, then id ascending.
 """
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-# Modules are imported when a name of theirs is first used. Type checkers read this name as true.
+# A module is imported when one of its names is first used. For type checkers this name is true.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:

@@ -1,8 +1,8 @@
-"""Conversion of arguments: the one way in which all kernels read arrays, numbers and texts.
+"""Conversion of arguments: all kernels read arrays, numbers and texts through these functions.
 
-Conversion only changes the width of an integer that keeps its value and the precision of a float. An id
-that does not fit is refused instead of wrapped around; so are floats, booleans and strings in place of
-integers, masked arrays, NaN and infinity. Each refusal is an `InputError` that names the parameter.
+Conversion may change the width of an integer, if its value stays the same, and the precision of a float. It
+rejects ids that are out of range, floats, booleans and strings in place of integers, masked arrays, NaN and
+infinity, with an `InputError` that names the parameter.
 """
 
 from __future__ import annotations
@@ -26,14 +26,20 @@ Packed = tuple[U8, U64]
 Csr = tuple[ArrayLike, ArrayLike]
 """Compressed rows: (indptr uint64[rows + 1], indices uint32), ids ascending in each row."""
 Report = Callable[[int, int], bool | None] | None
-"""Called with (done, total) about twenty times a second; False stops the kernel (`Cancelled`)."""
+"""Progress callback: called with (done, total) about twenty times a second.
+
+Returning False stops the kernel.
+"""
 
 MOST = 2**63 - 1
-"""The largest count that any kernel takes; each kernel checks lower limits itself."""
+"""Largest count that any kernel accepts. Kernels with lower limits check them."""
 
 
 def whole(values: ArrayLike, kind: type[np.integer[Any]], name: str, dims: int | None = 1) -> NDArray[Any]:
-    """Return integers as `kind`, in `dims` dimensions (None: any); `InputError` if a value would change."""
+    """Return integers as type `kind` with `dims` dimensions (None: any).
+
+    Raises InputError if a value would change.
+    """
     if _is(values, kind, dims):
         return cast("NDArray[Any]", values)
     array = _array(values, name, dims)
@@ -110,7 +116,7 @@ def number(value: float, name: str) -> float:
 
 
 def flag(value: bool, name: str) -> bool:
-    """Return a boolean; nothing that is merely truthy is accepted."""
+    """Return a boolean. Other truthy or falsy values are rejected."""
     if not isinstance(value, bool | np.bool_):
         raise InputError(f"{name} must be True or False, not {_short_value(value)}")
     return bool(value)
@@ -146,7 +152,7 @@ def texts(values: Sequence[str], name: str) -> list[str]:
 
 
 def pack_texts(values: Sequence[str] | Packed, name: str) -> Packed:
-    """Return texts as (blob, offsets); arrays that are packed already are checked."""
+    """Return texts as (blob, offsets). Arrays that are already packed are only checked."""
     if isinstance(values, tuple) and len(values) == 2 and isinstance(values[0], np.ndarray):
         blob, offsets = values
         return whole(blob, np.uint8, name), whole(offsets, np.uint64, f"{name} (offsets)")
@@ -174,7 +180,7 @@ def table(values: Mapping[str, Any], name: str, wanted: Sequence[str]) -> Mappin
 
 
 def _is(values: object, kind: DTypeLike, dims: int | None) -> bool:
-    """Whether an array already has the form a kernel reads: the common case, which is free."""
+    """Return whether an array already has the form that a kernel reads, so that it needs no conversion."""
     return (
         type(values) is np.ndarray
         and values.dtype == kind
@@ -191,7 +197,7 @@ def _array(values: ArrayLike, name: str, dims: int | None) -> NDArray[Any]:
         array = np.asarray(values)
     except MemoryError:
         raise
-    except Exception as error:  # whatever the conversion of the object raises
+    except Exception as error:  # converting an object may raise any exception
         raise InputError(
             f"{name} cannot be converted to an array: {type(error).__name__}: {error}"
         ) from error
@@ -208,7 +214,7 @@ def _floats(values: ArrayLike, kind: type[np.floating[Any]], name: str, dims: in
     array = _array(values, name, dims)
     if array.size and array.dtype.kind not in "iuf":
         raise InputError(f"{name} must be numbers, not {array.dtype}")
-    with np.errstate(over="ignore"):  # kernels refuse the infinity that this gives
+    with np.errstate(over="ignore"):  # an overflow becomes infinity, which kernels reject
         return np.require(array.astype(kind, copy=False), requirements=["C", "A"])
 
 
@@ -219,7 +225,7 @@ def _several(value: Any, name: str, parts: tuple[str, ...]) -> tuple[Any, ...]:
 
 
 def _short_value(value: object) -> str:
-    """Format a value for an error message: short, and never raising."""
+    """Format a value for an error message: shortened, and without raising."""
     if isinstance(value, int | float | bool | type(None)) and not (
         isinstance(value, int) and value.bit_length() > 99
     ):

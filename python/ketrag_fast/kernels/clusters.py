@@ -13,7 +13,7 @@ _U32_MOST = 2**32 - 1
 
 
 class Clusters(NamedTuple):
-    """The centre nearest to each vector [n], and the centres [k, d].
+    """The index of the centre nearest to each vector [n], and the centres [k, d].
 
     Examples:
         >>> kmeans([[0.0], [1.0]], 2).centres.shape
@@ -39,7 +39,7 @@ def kmeans(
     Starts with k-means++ (ChaCha8 with `seed`) and moves the centres at most `iterations` times to the means
     of their rows (Lloyd). Sums run in float64 in row order, ties go to the lower centre, and a centre
     without rows moves to the row farthest from its own centre (the first of these), so the result is the
-    same bits on every machine. The labels are those of the returned centres. `simd` as in `top_k`.
+    same to the bit on every machine. The labels refer to the returned centres. `simd` is as in `top_k`.
 
     Examples:
         >>> found = kmeans([[0], [1], [9], [10]], 2)

@@ -12,7 +12,7 @@ from ketrag_fast.errors import InputError
 from ketrag_fast.kernels.arrays import U32, Report, callback, count, flag, number, text, whole
 
 NOBODY = 0xFFFF_FFFF
-"""Fills unused entries of a neighbour list."""
+"""Id that fills unused entries of a neighbour list."""
 
 Kernel = Literal["auto", "avx512", "avx2", "neon", "portable"]
 

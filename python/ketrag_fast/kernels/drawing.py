@@ -1,6 +1,6 @@
 """Kernels for drawing graphs: weighted graphs, positions, communities, neighbourhoods and paths.
 
-All kernels here read a `Weighted` graph: undirected, without edges from a node to itself, each edge in both
+All kernels here read a `Weighted` graph: it is undirected, without self-loops, and stores each edge in both
 rows with the same positive weight. `weighted_graph` builds one from a list of edges.
 """
 
@@ -49,7 +49,10 @@ class Neighbourhood(NamedTuple):
 
 
 class InducedEdges(NamedTuple):
-    """Edges between chosen nodes as positions among them, source < target; `total` counts them all."""
+    """Edges between chosen nodes, as positions in the list of nodes, source < target.
+
+    `total` also counts omitted edges.
+    """
 
     sources: U32
     targets: U32
@@ -62,7 +65,7 @@ def weighted_graph(
 ) -> Weighted:
     """Return the graph of `nodes` nodes with the edges `sources` - `targets` [e] of positive `weights` [e].
 
-    Directions are ignored, edges from a node to itself are dropped, and weights of repeated edges are added.
+    Directions are ignored, self-loops are dropped, and weights of repeated edges are added.
     Raises InputError for a node that does not exist or a weight that is not positive and finite.
 
     Examples:
@@ -93,13 +96,13 @@ def layout(
     """Return positions for a picture of a graph, f64[nodes, 2] within -1 to 1, related nodes close together.
 
     A multilevel force-directed layout with the forces of ForceAtlas2 (Jacomy and others 2014) and
-    Barnes-Hut repulsion. The same bits on any number of threads and on every machine.
+    Barnes-Hut repulsion. The result is the same to the bit on any number of threads and on every machine.
 
     Args:
         graph: See `weighted_graph`.
-        steps: Steps of the largest level; the smallest level has four times as many.
-        theta: Accuracy: a group of nodes acts as one if its size over its distance is below it; 0 is exact.
-        seed: Random seed of the first positions.
+        steps: Number of steps on the largest level; the smallest level takes four times as many.
+        theta: Accuracy: a group of nodes counts as one node if size / distance is below this; 0 is exact.
+        seed: Random seed of the initial positions.
         threads: Number of threads; 0 for all cores.
         report: Called with (done, total); False stops the work.
 
@@ -153,7 +156,7 @@ def neighbourhood(
         graph: See `weighted_graph`.
         seeds: Ids of nodes; they come first, in this order.
         limit: Maximum number of nodes.
-        hidden: Empty, or a boolean for each node: those that are left out and not passed through.
+        hidden: Empty, or a boolean per node: hidden nodes are left out and paths do not pass through them.
         report: Called with (done, total); False stops the work.
 
     Examples:
@@ -175,7 +178,7 @@ def neighbourhood(
 def induced_edges(
     graph: Weighted, nodes: ArrayLike, most: int = 2**31, *, report: Report = None
 ) -> InducedEdges:
-    """Return the edges between `nodes` [k], the heaviest `most` if they are more, ordered by their ends.
+    """Return at most `most` edges between `nodes` [k], the heaviest first chosen, ordered by their ends.
 
     Examples:
         >>> graph = weighted_graph(4, [0, 1, 2, 2], [1, 2, 0, 3], [1.0, 3.0, 2.0, 9.0])

@@ -1,4 +1,4 @@
-"""The native sentence encoder: vectors of texts from a model folder, without another package.
+"""The native sentence encoder: embeds texts with a model folder, without PyTorch or another package.
 
 Reads folders of sentence-transformers (BERT, DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT, MPNet).
 """
@@ -17,7 +17,10 @@ from ketrag_fast import _core
 from ketrag_fast.errors import ConfigError, InputError
 from ketrag_fast.kernels.arrays import Report, callback, count, pack_texts, text
 
-"""auto: the fastest on this machine; bf16 and int8 only if the model tolerates them."""
+"""Number format. "auto" is the fastest on this machine.
+
+It uses bf16 and int8 only if the model tolerates them.
+"""
 
 KERNEL_VARIABLE = "KETRAG_ENCODER_KERNEL"
 """Environment variable that selects the instruction set: auto, portable, neon, avx2, avx-vnni, avx512,
@@ -26,7 +29,7 @@ avx512-vnni, avx512-bf16 or amx."""
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """Vectors [texts, dimension], the number of tokens, and the number of windows beyond one per text."""
+    """Vectors [texts, dimension], the number of tokens, and the number of extra windows of long texts."""
 
     vectors: NDArray[np.float32]
     tokens: int
@@ -35,7 +38,7 @@ class Encoded:
 
 @dataclass(frozen=True, slots=True)
 class EncodedSpans:
-    """Vectors [texts, dimension] and [spans, dimension], and the counts of `Encoded`."""
+    """Vectors of texts [texts, dimension] and of spans [spans, dimension], and the counts as in `Encoded`."""
 
     vectors: NDArray[np.float32]
     spans: NDArray[np.float32]
@@ -66,13 +69,13 @@ class Encoder:
         threads: int = 0,
         report: Report = None,
     ) -> Encoder:
-        """Load a model folder; `kernel` None means the environment variable, else auto.
+        """Load a model folder. If `kernel` is None, the environment variable selects it, else "auto".
 
-        With auto the widest kernel of each number format that `precision` allows is timed on the model's
-        shapes, for some milliseconds, and the fastest is used. avx512-bf16 computes in bf16 only, amx in
-        bf16 and int8, avx-vnni and avx512-vnni in int8 only; the others in f32 and int8, and emulate amx's
-        bf16 bit for bit, more slowly than f32. int8 has the same bits with every kernel: weights and
-        activations of 8 bits with a scale for each 64 inputs, calibrated on built-in texts.
+        With "auto", the widest kernel of each number format that `precision` allows is timed on the model's
+        shapes for a few milliseconds, and the fastest is used. avx512-bf16 computes in bf16 only, amx in
+        bf16 and int8, avx-vnni and avx512-vnni in int8 only. The other kernels compute in f32 and int8; they
+        emulate amx's bf16 bit for bit, more slowly than f32. int8 gives the same bits with every kernel:
+        weights and activations have 8 bits and a scale for each 64 inputs, calibrated on built-in texts.
 
         Raises InputError for an unsupported architecture or an unknown argument value, and IndexDamaged
         for a missing or invalid file.
@@ -98,12 +101,12 @@ class Encoder:
         threads: int = 0,
         report: Report = None,
     ) -> NDArray[np.float32]:
-        """Return a row for each text, pooled and normalised as the folder specifies: float32 (n, dimension).
+        """Return a vector per text, pooled and normalised as the folder specifies: float32 [n, dimension].
 
         `prompt` is prepended to each text. A text longer than the model's limit is cut into windows of
         equal size (to within a token); their unit vectors are averaged, weighted by tokens, and
-        normalised. An empty text has the zero vector. A row depends only on its text and the prompt, to
-        the bit: not on the other texts or the number of threads. `report(done, total)` counts tokens.
+        normalised. An empty text has the zero vector. A row depends, to the bit, only on its text and the
+        prompt, not on the other texts or the number of threads. `report(done, total)` counts tokens.
         """
         return self.encode_counted(texts, prompt=prompt, threads=threads, report=report).vectors
 
@@ -133,12 +136,12 @@ class Encoder:
         threads: int = 0,
         report: Report = None,
     ) -> EncodedSpans:
-        """Return the rows of `encode`, and in the same pass a row of length 1 for each span of each text.
+        """Return the vectors of `encode`, and from the same pass a unit vector for each span of each text.
 
-        `spans` has, for each text, spans in bytes of its UTF-8. A span's vector is the mean of the final
-        states of its tokens, which have read the whole window ("late" pooling); the model is not run again.
-        A span without tokens has the zero vector. Of a span that several windows share, the window with most
-        of its tokens counts. Raises InputError if a span is not within its text.
+        `spans` holds, for each text, spans in bytes of its UTF-8. A span's vector is the mean of the final
+        states of its tokens, which attend to the whole window ("late" pooling); the model is not run again.
+        A span without tokens has the zero vector. If several windows share a span, the window with most
+        of its tokens is used. Raises InputError if a span is not within its text.
 
         Examples:
             >>> encoder = Encoder.open(folder, precision="f32")
@@ -163,13 +166,16 @@ class Encoder:
         return EncodedSpans(*result)
 
     def counts(self, texts: Sequence[str], *, threads: int = 0, report: Report = None) -> NDArray[np.uint64]:
-        """Return the number of tokens of each text: without special tokens and prompt, and not cut."""
+        """Return the number of tokens of each text, without truncation, special tokens and prompt."""
         return self._core.counts(
             *pack_texts(texts, "texts"), threads=count(threads, "threads"), report=callback(report)
         )
 
     def closeness(self, *, threads: int = 0, report: Report = None) -> float:
-        """Return the lowest cosine to f32 on 32 built-in texts in many languages; 1 in f32 itself."""
+        """Return the lowest cosine similarity to the f32 vectors of 32 built-in texts in many languages.
+
+        1 for f32.
+        """
         return self._core.closeness(threads=count(threads, "threads"), report=callback(report))
 
     def lengths(
@@ -180,7 +186,7 @@ class Encoder:
         threads: int = 0,
         report: Report = None,
     ) -> NDArray[np.uint64]:
-        """Return the number of tokens of each text in all its windows, with special tokens and prompt."""
+        """Return the number of tokens in all windows of each text, including special tokens and prompt."""
         return self._core.lengths(
             *pack_texts(texts, "texts"),
             prompt=text(prompt, "prompt"),
@@ -215,7 +221,7 @@ class Encoder:
 
     @property
     def precision(self) -> str:
-        """f32, bf16 or int8: what `auto` resolved to."""
+        """The number format in use: f32, bf16 or int8."""
         return self._core.precision
 
     @property
@@ -230,14 +236,14 @@ class Encoder:
 
     @property
     def note(self) -> str | None:
-        """Why a faster precision, or the processor's matrix tiles, are not used, if so."""
+        """Reason why a faster precision or the processor's matrix tiles are not used; None if they are."""
         return self._core.note
 
     def fingerprint(self, *, report: Report = None) -> str:
-        """Return a digest of the files and the precision that the vectors depend on. Reads all files."""
+        """Return a digest of all files and of the precision, on which the vectors depend. Reads the files."""
         return self._core.fingerprint(report=callback(report))
 
 
 def kernels() -> list[str]:
-    """Return the kernels that this machine can run, the plainest first."""
+    """Return the kernels that this machine can run, the least specialised first."""
     return _core.encoder_kernels()

@@ -26,7 +26,7 @@ from ketrag_fast.kernels.graphs import Rows
 
 
 class Concepts(NamedTuple):
-    """The words that are concepts, ascending, and the concepts of each chunk (indices into `words`).
+    """The words that are concepts, ascending, and for each chunk its concepts (indices into `words`).
 
     Examples:
         >>> found = concepts(([0, 1], [0]), [1], ["fram"])

@@ -1,4 +1,4 @@
-"""BM25 and the walk: multi-hop retrieval without a language model, which starts from BM25's best units."""
+"""BM25 and the walk: multi-hop retrieval without a language model, starting from the best units of BM25."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from ketrag_fast.kernels.arrays import texts as as_texts
 from ketrag_fast.kernels.arrays import vectors as as_vectors
 
 Links = dict[str, U8 | U32 | U64 | F64]
-"""Arrays by name; each can be stored in a file and mapped."""
+"""The arrays of an index by name. Each can be stored in a file and memory-mapped."""
 
 Hits = tuple[U32, F64]
 """Unit ids, best first, and their scores."""
@@ -41,9 +41,9 @@ Hits = tuple[U32, F64]
 
 @dataclass(frozen=True)
 class Vectors:
-    """Vectors of length 1 from one encoder, row by row: units, sentences, questions (float32).
+    """Vectors of units, sentences and questions from one encoder: float32 matrices with rows of length 1.
 
-    Of sentences only the signs of the values are used, as in an index.
+    For sentences only the signs of the values are used, as in an index.
 
     Examples:
         >>> import numpy as np
@@ -115,7 +115,7 @@ def build_links(
 def bm25(
     links: Links, questions: Sequence[str], top: int, *, threads: int = 0, report: Report = None
 ) -> list[Hits]:
-    """Return the best `top` units of each question by BM25; only units with one of its keywords.
+    """Return the best `top` units for each question by BM25. A unit must contain a keyword of the question.
 
     Examples:
         >>> links = build_links(["", ""], ["The Fram sailed.", "Oslo is a city."], [[], []])
@@ -160,23 +160,23 @@ def walk(
     threads: int = 0,
     report: Report = None,
 ) -> list[Hits]:
-    """Return the best `top` units of each question by the walk; none for a question without known keywords.
+    """Return the best `top` units for each question by the walk; none if no keyword of it is in the index.
 
     Args:
         vectors: unit, sentence and question vectors; without them the walk uses keywords alone.
-        exact: computes the first stage over every unit and node. The default is local, so that its cost
+        exact: whether the first stage covers every unit and node. By default it is local, so that its cost
             does not grow with the index.
         lengths: natural logarithms of the units' lengths in characters plus one; without them the
             number of keywords is used.
-        documents: the number of each unit's document, those of one document together. Where a second hop
-            would be chance, units whose document matches elsewhere then gain.
+        documents: the document number of each unit; units of one document are adjacent. With it, if a second
+            hop would be random, units whose document also matches elsewhere gain score.
         numbers: replaces sizes and weights by name (rust/core/src/rank/walk/plan.rs lists them).
-        wanted: a boolean for each unit. Only units marked True are returned and are candidates; the
-            best of the others still serve as partners and bridges.
+        wanted: a boolean for each unit. Only units marked True are candidates and results; the best
+            other units still serve as partners and bridges.
 
     Returns:
         (unit ids, scores) for each question. The first two ranks are chosen by a different sum than the
-        scores; a score that would be below the next one is raised just above it.
+        scores, so a score that would be below the next one is raised just above it.
 
     Raises:
         InputError: for unknown numbers, shapes that do not fit and values that are not finite.

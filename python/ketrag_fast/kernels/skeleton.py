@@ -1,4 +1,4 @@
-"""The skeleton: replies about single chunks merged into one graph of entities and relations."""
+"""The skeleton: a graph of entities and relations, merged from an LLM's replies about single chunks."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def fold_skeleton(
     Returns:
         `entity_*`, `relation_*` and `mention_*` (spans of names in the text), with the token counts of the
         printed rows. Names and types are upper-cased; records of one name, and relations of one pair, are
-        merged; undeclared ends become entities. `fold_dropped` counts what was dropped [nameless entities,
-        relations without an end, loops]. Source: KET-RAG, Alg. 1; graphrag 0.4.1.
+        merged; undeclared ends of relations become entities. `fold_dropped` counts dropped [entities without
+        a name, relations without an end, loops]. Source: KET-RAG, Alg. 1; graphrag 0.4.1.
 
     Examples:
         >>> import numpy as np

@@ -1,7 +1,7 @@
-"""Words, tokens, sentences and corpora of units, on strings and NumPy arrays.
+"""Keywords, tokens and sentences of strings, and corpora cut into units, as NumPy arrays.
 
 Spans and offsets of single texts are in code points, like Python's indices. The flat arrays of `corpus`
-are in bytes, except `unit_chars`. Bad arguments raise `ketrag_fast.errors.InputError`.
+are in bytes, except `unit_chars`. Invalid arguments raise `ketrag_fast.errors.InputError`.
 """
 
 from __future__ import annotations
@@ -78,9 +78,10 @@ def code_points(text: str, offsets: U64) -> I64:
 def tokenise(text: str, stop_words: str = "english") -> list[tuple[str, int]]:
     """Return the keywords of a text, each with the code point at which it starts.
 
-    NFKC, word boundaries of UAX #29, lower case; character bigrams for scripts without spaces. Tokens
-    without a letter or digit and stop words of the language are dropped ("none" drops none). In another
-    language than English ("german"), or if it is detected ("auto"), keywords are stems ("haus@de").
+    Text is normalised to NFKC, split at the word boundaries of UAX #29, and lower-cased; scripts without
+    spaces give character bigrams. Tokens
+    without a letter or digit and stop words of the language are dropped ("none" drops none). In
+    languages other than English, named ("german") or detected ("auto"), keywords are stems ("haus@de").
 
     Examples:
         >>> tokenise("The ships sailed to Oslo.")
@@ -108,8 +109,8 @@ def tokenise_many(
 def count_tokens(texts: Texts, encoding: str = "cl100k_base", threads: int = 0, report: Report = None) -> U32:
     """Return the number of byte-pair tokens of each text; encodings are "cl100k_base" and "o200k_base".
 
-    Equal to tiktoken's `encode_ordinary`: special tokens are plain text. (A run of more than 8 KiB
-    without any boundary is cut.)
+    The count equals that of tiktoken's `encode_ordinary`, which treats special tokens as plain text. (A run
+    of more than 8 KiB without any boundary is cut.)
 
     Examples:
         >>> count_tokens(["Nansen built the Fram.", ""]).tolist()
@@ -126,10 +127,10 @@ def count_tokens(texts: Texts, encoding: str = "cl100k_base", threads: int = 0, 
 def sentence_spans(text: str, splitter: Literal["standard", "uax29"] = "standard") -> I64:
     """Return the sentences of a text as spans [n, 2], trimmed, in order.
 
-    "standard" ends a sentence at a line break, or at a mark before a blank (none in scripts without spaces),
-    but not in code spans in backticks, after abbreviations, initials, ordinals and list markers, before lower
-    case and within wrapped lines. Fragments shorter than 15 characters are merged
-    with a sentence of their paragraph. "uax29" has the boundaries of UAX #29.
+    "standard" ends a sentence at a line break, or at a punctuation mark before a space (in scripts without
+    spaces the space is not required). It does not end one inside backticks, after abbreviations, initials,
+    ordinals and list markers, before lower case, or within wrapped lines. Fragments shorter than 15
+    characters are merged with a sentence of their paragraph. "uax29" uses the boundaries of UAX #29.
 
     Examples:
         >>> sentence_spans("Dr. Nansen built the Fram. It sailed north in 1893.").tolist()
@@ -141,7 +142,7 @@ def sentence_spans(text: str, splitter: Literal["standard", "uax29"] = "standard
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Documents cut into chunks, units and sentences: flat arrays in document order.
+    """Documents cut into chunks, units and sentences, as flat arrays in document order.
 
     Spans are [n, 2], in bytes of the document's text (`unit_chars`: code points). A title sentence
     has `sent_title` 1 and the span (0, 0).
@@ -185,14 +186,15 @@ def corpus(
     """Cut documents into chunks, units and sentences.
 
     Args:
-        cut: "sentences" makes units of whole paragraphs, list items and table rows with at most `tokens`
-            tokens, title excluded, and cuts longer ones between sentences; "windows" makes the fixed windows
-            of KET-RAG, Algorithm 3.
+        cut: "sentences" combines whole paragraphs, list items and table rows to units of at most `tokens`
+            tokens, title excluded, and cuts longer paragraphs between sentences; "windows" makes the fixed
+            windows of KET-RAG, Algorithm 3.
         splits: if positive, each chunk is cut into units of ceil(tokens / 2^splits) tokens.
 
     Returns:
-        A `Corpus`. Its `unit_tokens` count a printed row: title, newline, and the text between `unit_before`
-        and `unit_after`, the context of a list, table or code that the unit continues.
+        A `Corpus`. Its `unit_tokens` are the sizes of printed rows: title, newline, and text with
+        `unit_before` and `unit_after`, the surrounding lines of a list, table or code block that the unit
+        continues.
 
     Examples:
         >>> cut = corpus(["Fram"], ["Nansen built the Fram. It sailed north."], tokens=50)
@@ -220,7 +222,7 @@ class Vocabulary:
 
     `unit_counts` is parallel to the ids of `unit_words`. If units are chunks, `chunk_words` is
     `unit_words`. Keywords of the title count for every unit and chunk of the document. `chunk_language` has
-    the number of each chunk's language (its row in the table of languages); it is empty if all are English.
+    the number of each chunk's language (its row in the table of languages), or is empty if all are English.
 
     Examples:
         >>> titles, texts = ["Fram"], ["Nansen built the Fram."]
@@ -248,7 +250,7 @@ def vocabulary(
     threads: int = 0,
     report: Report = None,
 ) -> Vocabulary:
-    """Return the keywords of a corpus and where they occur.
+    """Return the keywords of a corpus, with the units, chunks and sentences that contain them.
 
     A keyword belongs to the unit and to the sentence that contain its first character.
 

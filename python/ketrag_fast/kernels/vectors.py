@@ -1,4 +1,4 @@
-"""Exact vector search, cosine neighbours, keyword means, the built-in embedder and its channels.
+"""Exact vector search, cosine neighbours, keyword means, the built-in embedder, and fusion of rankings.
 
 Vectors are float32 matrices, one row each. Scores are exact dot products, summed in float64 in index
 order. Results are ordered by score descending, then id ascending, and are equal to the byte for any
@@ -21,7 +21,7 @@ from ketrag_fast.kernels.arrays import F32, F64, U32, Csr, Report, callback, cou
 
 
 class Codes(NamedTuple):
-    """Vectors as bytes: row i is `scale[i] * codes[i]` within a distance of `residual[i]`."""
+    """Vectors as byte codes: row i is `scale[i] * codes[i]`, to within a distance of `residual[i]`."""
 
     codes: NDArray[np.int8]
     scale: F32
@@ -50,7 +50,7 @@ def top_k(
     """Return the best min(k, n) of n vectors for each query float32[q, d]: ids and scores, [q, min(k, n)].
 
     Args:
-        codes: byte codes of the same vectors; they change the speed, not the result.
+        codes: byte codes of the same vectors; they speed up the search and do not change the result.
         ids: strictly ascending rows to which the search is restricted.
         simd: auto, portable, neon, avx2, avx2-vnni, avx512 or avx512-vnni.
 
@@ -82,8 +82,9 @@ def cosine_knn(
 ) -> tuple[U32, F64]:
     """Return the min(k, n - 1) nearest other rows of every row: ids and scores.
 
-    Row i of `exclude` names rows that may not be neighbours of i. If too few remain, ids are padded with
-    2**32 - 1 and scores with 0. For normalised vectors the score is the cosine. Source: KET-RAG, Alg. 3.
+    Row i of `exclude` lists rows that must not be neighbours of i. If too few rows remain, ids are padded
+    with 2**32 - 1 and scores with 0. For normalised vectors the score is the cosine. Source: KET-RAG, Alg.
+    3.
 
     Examples:
         >>> ids, scores = cosine_knn([[1, 0], [0.5, 0.5], [0, 0.5]], 1)

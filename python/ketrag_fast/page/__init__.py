@@ -1,1 +1,1 @@
-"""The page with the views Ask, Themes, Graph, Documents and Index, and pages that work without a server."""
+"""The web page with the views Ask, Themes, Graph, Documents and Index, and standalone HTML pages."""

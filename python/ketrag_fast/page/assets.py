@@ -1,4 +1,4 @@
-"""The files of the page, and how a page without a server embeds scripts, styles and data."""
+"""The files of the web page, and functions that embed scripts, styles and data in a standalone page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCRIPTS: Final = (
     "path.js",
     "views.js",
 )
-"""The scripts of the page of a service, in the order in which they are loaded."""
+"""The scripts of the page that `ketrag serve` serves, in loading order."""
 
 
 @cache
@@ -37,7 +37,7 @@ def text(name: str) -> str:
 
 
 def digest(script_or_style: str) -> str:
-    """Return the digest of an embedded script or style for a content security policy."""
+    """Return the digest of an embedded script or style, as a content security policy names it."""
     return f"sha256-{base64.b64encode(hashlib.sha256(script_or_style.encode()).digest()).decode()}"
 
 
@@ -49,7 +49,7 @@ def embedded_data(value: Any) -> str:
 
 
 def document(title: str, style: str, script: str, body: str) -> str:
-    """Return a whole page, whose policy allows its own style and script only. It loads nothing."""
+    """Return a complete page that loads nothing. Its policy allows only its own style and script."""
     policy = (
         f"default-src 'none'; script-src '{digest(script)}'; style-src '{digest(style)}'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"

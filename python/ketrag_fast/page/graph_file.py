@@ -1,4 +1,4 @@
-"""`ketrag graph NAME --html FILE`: a picture of a graph as one file, with its data and its script inside."""
+"""`ketrag graph NAME --html FILE`: a picture of a graph as one HTML file, with data and script embedded."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BODY: Final = '<div id="graph-root"></div>\n<script type="application/json" id=
 
 
 def page(view: GraphView, title: str) -> str:
-    """Return the whole page. It loads nothing, and its policy allows its own script and style only."""
+    """Return a complete page that loads nothing. Its policy allows only its own script and style."""
     body = (
         f'<header><h1>ketrag</h1><p id="about">{escape(title)}</p></header>\n'
         f"<main>{_BODY.format(embedded_data(view.to_json()))}</main>\n"
@@ -25,7 +25,7 @@ def page(view: GraphView, title: str) -> str:
 
 
 def embedded(view: GraphView) -> tuple[str, str]:
-    """Return markup with a picture, its data and its script, and the script's digest for a policy."""
+    """Return the HTML of a picture with data and script, and the script's digest for the page's policy."""
     script = _script()
     markup = f"{_BODY.format(embedded_data(view.to_json()))}\n<script>{script}</script>\n"
     return markup, digest(script)

@@ -1,4 +1,4 @@
-"""`ketrag export html`: the views of the page with passages, documents and graphs, in one file."""
+"""`ketrag export html`: the web page with passages, documents and graphs of an index in one file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SCRIPTS: Final = (
 MOST_NODES: Final = 3_000
 """Maximum number of nodes of each graph in a file."""
 MOST_TEXT: Final = 20_000_000
-"""Characters of passages in a file; the passages after them are left out, and the file says how many."""
+"""Maximum total length of passages in a file, in characters. Further passages are left out and counted."""
 _QUERY_NODES: Final = 300
 _COLUMNS: Final = ("unit", "document", "start", "end", "page", "location", "text")
 _VARYING: Final = ("query_id", "timings_ms", "generation")
@@ -44,10 +44,10 @@ def write(
     around: str | None = None,
     query: str | None = None,
 ) -> list[GraphView]:
-    """Write the page of some units and graphs of an index; return the pictures.
+    """Write a page with some units and graphs of an index, and return the pictures of the graphs.
 
-    With `around` or `query`, the pictures are those around a node or around the passages of a query, whose
-    context is stored in the file.
+    With `around` or `query`, the pictures show the surroundings of a node, or of the passages of a query,
+    whose context is stored in the file.
     """
     limit = MOST_NODES if around is None and query is None else _QUERY_NODES
     views = []
@@ -61,7 +61,7 @@ def write(
         "contexts": [] if query is None else [_context(index, query)],
         "missing": index.inspect.missing_graphs(),
     }
-    # Themes and examples of the index fit only a file with all of its passages.
+    # Themes and examples describe the whole index, so a file with a part of its passages has none.
     if len(data["units"]["unit"]) == sum(one.units for one in index.inspect.documents()):
         data |= _themes(index, data["documents"])
     examples = [query] if query is not None else list(index.inspect.examples()) if around is None else []
@@ -71,7 +71,7 @@ def write(
 
 
 def _content(index: Index, units: Sequence[int], tick: Callable[[int], None]) -> dict[str, Any]:
-    """Return the documents and passages of some units, and statistics that do not depend on the build."""
+    """Return documents and passages of some units, and the statistics that are equal for every build."""
     listed = index.inspect.documents()
     owner = {}
     for number, one in enumerate(listed):
@@ -122,7 +122,7 @@ def _content(index: Index, units: Sequence[int], tick: Callable[[int], None]) ->
 
 
 def _themes(index: Index, documents: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the themes, and the positions of the documents of each; nothing without keywords."""
+    """Return the themes, each with the positions of its documents; empty if the index has no keywords."""
     try:
         found = index.themes()
     except ModeUnavailable:
@@ -136,7 +136,7 @@ def _themes(index: Index, documents: Sequence[dict[str, Any]]) -> dict[str, Any]
 
 
 def _extents(owners: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the first row and the number of rows of each document; owners ascend."""
+    """Return the first row and the number of rows of each document. `owners` must be ascending."""
     found: list[tuple[int, int]] = []
     for row, owner in enumerate(owners):
         if owner == len(found):
@@ -147,7 +147,7 @@ def _extents(owners: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _context(index: Index, query: str) -> dict[str, Any]:
-    """Return the context of a query with its explanation, without timings and other values that vary."""
+    """Return the context of a query with explanations, without timings and other values that vary."""
     context = index.retrieve(query, explain=True).to_json()
     return {name: value for name, value in context.items() if name not in _VARYING}
 
@@ -158,7 +158,7 @@ def _stable(view: dict[str, Any]) -> dict[str, Any]:
 
 
 def _page(data: dict[str, Any]) -> str:
-    """Return the whole page: the body of the page of a service, with the data instead of a server."""
+    """Return the complete page: the body of `ketrag serve`, with embedded data instead of a server."""
     _, _, body = text("page.html").partition("<body>\n")
     body, _, _ = body.partition("</body>")
     held = f'<script type="application/json" id="file-data">{embedded_data(data)}</script>'

@@ -1,4 +1,4 @@
-"""Frame and style sheet of HTML pages, light and dark, safe for colour-blind readers."""
+"""Frame and style sheet of HTML pages: a light and a dark theme that colour-blind readers can distinguish."""
 
 from __future__ import annotations
 
@@ -57,15 +57,15 @@ details p{{margin:6px 0;overflow-wrap:anywhere}}
 details td{{white-space:normal;max-width:340px;overflow-wrap:anywhere}}
 @media print{{details{{break-inside:avoid}}figure{{break-inside:avoid}}}}
 """
-"""Self-contained: no links, no fonts to load."""
+"""The style sheet. It loads no other files or fonts."""
 
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def html_page(title: str, body: str, style: str = STYLE, policy: str = POLICY) -> str:
-    """Return a page; `body` is HTML.
+    """Return a complete page around `body`, which is HTML.
 
-    Under its policy, text from a document could neither load nor run anything.
+    The page's policy prevents text from a document from loading or running anything.
     """
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

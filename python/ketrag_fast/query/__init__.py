@@ -1,1 +1,1 @@
-"""Queries over one opened generation: what is open, what is requested, what is returned."""
+"""Queries over one opened generation: the opened generation, the query, and the results."""

@@ -33,7 +33,7 @@ from ketrag_fast.query.plan import QueryPlan, plan_query
 from ketrag_fast.query.query import Query
 from ketrag_fast.query.retrieval import run_plan
 from ketrag_fast.query.survey import digest
-from ketrag_fast.query.themes.notes import add_theme_notes, relevant_themes
+from ketrag_fast.query.themes.notes import add_theme_notes, relevant_summaries
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.shared.document_languages import languages_of
 from ketrag_fast.types import Answer, Citation, Context, Quote
@@ -96,12 +96,12 @@ def answer_query(
 ) -> Answer:
     """Return a model's answer to a query; without a model, the best sentences and the reason.
 
-    A `context` that was retrieved already is used instead of that of the query. Raises the errors of
+    If `context` is given, it is used instead of retrieving one. Raises the errors of
     retrieval and of the model.
     """
     plan = plan_query(opened, path, query)
     if context is not None:
-        plan = replace(plan, neighbourhoods=0)  # its units may be those of other indexes
+        plan = replace(plan, neighbourhoods=0)  # its units may come from other indexes
     llm = (opened.answering or _NO_MODEL) if options.llm is None else options.llm
     is_quoting = isinstance(llm, str) and is_extractive(llm)
     if is_quoting:
@@ -141,7 +141,10 @@ def _answer_by_quoting(plan: QueryPlan, spec: str, context: Context, options: An
 def _answer_with_model(
     plan: QueryPlan, llm: str | LanguageModel, context: Context, options: AnswerOptions, tables: Path
 ) -> Answer:
-    """Return a model's answer. `options.seconds` limits each reply, the plan's clock all of them."""
+    """Return a model's answer.
+
+    `options.seconds` limits each reply, and the plan's clock limits all of them.
+    """
     limits: dict[str, Any] = {
         "tokens": options.tokens,
         "seconds": options.seconds,
@@ -150,7 +153,7 @@ def _answer_with_model(
         "languages": languages_of(plan.opened.generation.stages.get("links")),
     }
     opened, clock = plan.opened, plan.clock
-    themes = relevant_themes(plan, context, tables) if plan.mode.recipe.surveys else []
+    themes = relevant_summaries(plan, context, tables) if plan.mode.recipe.surveys else []
     if not plan.neighbourhoods and not themes:
         return _generate(opened, llm, context, deadline=clock.left(), **limits)
     account = opened.models.account
@@ -188,7 +191,7 @@ def _generate(opened: Opened, llm: str | LanguageModel, context: Context, **opti
 
 
 def require_free(form: Form) -> None:
-    """Raise ConfigError for a form of answer that a quoted span cannot have."""
+    """Raise ConfigError if the options request a form of answer that an extractive model cannot give."""
     if form.kind != "free":
         raise ConfigError(
             f"an extractive model (native:) quotes a span, it cannot answer a question of kind {form.kind}",
@@ -206,11 +209,12 @@ def extract_answer(
     on_text: OnText | None = None,
     sentences: int = MOST,
 ) -> Answer:
-    """Return the span of the first 20 passages that answers the question of a context best.
+    """Return the span in the first 20 passages that best answers the question of a context.
 
-    Each passage has one span; its score is how far it is above "no answer" for that passage. Spans below
-    `threshold` are dropped. The best one is the answer and the first of up to five quotes; ties are broken by
-    rank. If none is left, the answer has the reason `no_answer` and up to `sentences` of the best sentences.
+    Each passage has one span; its score is its lead over "no answer" for that passage. Spans below
+    `threshold` are dropped. The best one is the answer and the first of up to five quotes; ties are broken
+    by rank. If every span is dropped, the answer has the reason `no_answer` and up to `sentences` of the
+    best sentences.
 
     Raises DeadlineExceeded after `seconds`, BackendError.
     """

@@ -1,4 +1,4 @@
-"""Which modes a generation of an index can serve, and what the others lack."""
+"""Which modes a generation of an index can serve, and which part each other mode lacks."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ UNREAD = "chunks read by a language model that count among the documents that ar
 
 
 def reads(mode: str, settings: Settings) -> bool:
-    """Return whether a mode needs what an LLM extracts from the chunks."""
+    """Return whether a mode needs the entities and relations that an LLM extracts from the chunks."""
     try:
         return needs_reader(registry(), mode, settings)
-    except KetragError:  # a system with contradictory needs: building it reports why
+    except KetragError:  # The needs of the system contradict each other; a build reports why.
         return False
 
 
 def missing_of(
     generation: Generation, settings: Settings, core: Mapping[str, str | None]
 ) -> dict[str, str | None]:
-    """Return for each mode the first part that it lacks, None if it can be used.
+    """Return for each mode the first missing part, or None if the mode can be used.
 
     Args:
         generation: The generation.
         settings: Settings of the query.
-        core: What the channels of the core lack.
+        core: Missing parts of the channels in the core.
     """
     found = registry()
     stages = generation.manifest.stages
@@ -55,7 +55,7 @@ def missing_of(
 
 
 def _names(needs: tuple[str, ...], settings: Settings) -> tuple[str, ...]:
-    """Return the names of stages, with slots replaced by the stage that the settings choose."""
+    """Return the names of stages; a slot is replaced by the stage that the settings choose for it."""
     slots = {
         stage.slot: stage.name
         for stage in registry().stages

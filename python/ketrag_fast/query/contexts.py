@@ -1,4 +1,4 @@
-"""Contexts and passages from the core's replies."""
+"""Builds contexts and passages from the core's replies."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from ketrag_fast.query.explanations import Explainer
 
 NO_NODE: Final = 2**32 - 1
-"""Node number of printed rows that are units, not nodes of a graph."""
+"""Node number of a printed row that is a unit instead of a node of a graph."""
 
 
 def build_contexts(
     plan: QueryPlan, question: str, reply: _core.Reply, explainer: Explainer | None, prepared: Prepared
 ) -> list[Context]:
-    """Return a context per budget from the core's reply to one question.
+    """Return one context per budget, built from the core's reply to one question.
 
-    Passages are built when first read, with their reasons if there is an `explainer`.
+    Passages are built on first access. With an `explainer` they include the reasons for their rank.
     """
     opened, filtered = plan.opened, plan.filtered
     empty = (f"the {name} is empty: the texts got its share of the budget" for name in reply.empty_channels)
@@ -61,12 +61,12 @@ def build_contexts(
 
 
 def _empty_reason(plan: QueryPlan, budget: int, reply: _core.Reply, printed: _core.Printed) -> str | None:
-    """Return why a context has no passages; None if it has some."""
+    """Return the reason why a context has no passages, or None if it has passages."""
     if plan.filtered is not None and not plan.filtered.units:
         return "nothing_fits_filter"
     if printed.text:
         return None
-    if budget == 0 and reply.reason in (None, "no_match"):  # nothing was ranked, so "no match" is unknown
+    if budget == 0 and reply.reason in (None, "no_match"):  # nothing was ranked
         return "budget_too_small"
     return reply.reason or "budget_too_small"
 
@@ -76,7 +76,7 @@ def _sections(printed: _core.Printed) -> tuple[Section, ...]:
     starts = [start for start, _ in printed.spans]
     if len(sections) == 1:
         return (Section(sections[0][0], sections[0][2], text, bool(starts)),)
-    whole = text.encode()  # the core counts bytes
+    whole = text.encode()  # the core counts in bytes
     return tuple(
         Section(name, tokens, whole[a:b].decode(), any(a <= start < b for start in starts))
         for name, _, tokens, a, b in sections
@@ -161,7 +161,7 @@ def _build_passages(plan: QueryPlan, printed: _core.Printed) -> list[Passage]:
 
 
 def _copies(plan: QueryPlan, printed: _core.Printed) -> list[tuple[int, Copy]]:
-    """Return the units that are left out as copies, each after the printed unit."""
+    """Return the units that are omitted as copies, with the printed unit that each one repeats."""
     if not printed.copies:
         return []
     others = [other for _, other in printed.copies]
@@ -174,7 +174,7 @@ def _copies(plan: QueryPlan, printed: _core.Printed) -> list[tuple[int, Copy]]:
 
 
 def _cited_sources(plan: QueryPlan, channels: Sequence[str], nodes: Sequence[int]) -> dict[int, Cited]:
-    """Return by row the sources of each printed node, without those that a filter excludes."""
+    """Return the sources of each printed node by row, without sources that a filter excludes."""
     rows: dict[str, list[int]] = {}
     for row, node in enumerate(nodes):
         if node != NO_NODE:

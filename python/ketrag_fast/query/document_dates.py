@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 FIELDS: Final = ("date", "modified", "year")
-"""Fields of a document's metadata that hold its date; the first that it has counts."""
+"""Metadata fields that may hold the date of a document, in order of preference."""
 _DATE: Final = re.compile(r"\s*(\d{4})(?:[-/.]?(\d{2})(?:[-/.]?(\d{2}))?)?(?!\d)")
 
 
 def date_in(metadata: Mapping[str, Any]) -> str:
-    """Return the date in metadata as YYYY, YYYY-MM or YYYY-MM-DD; "" for none.
+    """Return the date in metadata as YYYY, YYYY-MM or YYYY-MM-DD; "" if there is no date.
 
     Examples:
         >>> date_in({"date": "2026-03-01T10:00:00"}), date_in({"year": 1893}), date_in({"date": "soon"})

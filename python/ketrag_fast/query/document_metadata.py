@@ -1,4 +1,4 @@
-"""The metadata of the documents that passages are from."""
+"""Metadata of the documents that passages come from."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 class DocumentMetadata:
-    """The metadata of one opened generation, one document at a time; reads nothing if no document has any.
+    """Reads the metadata of a generation one document at a time; reads nothing if no document has metadata.
 
-    If not all documents are English, each has its detected `language`, unless its source gives one.
+    If some documents are not English, each document has its detected `language`, unless its source gives one.
     """
 
     def __init__(self, stages: Mapping[str, Mapping[str, NDArray[Any]]]) -> None:
@@ -31,7 +31,7 @@ class DocumentMetadata:
         """Whether any document has metadata."""
 
     def of_unit(self, unit: int) -> dict[str, Any]:
-        """Return the metadata of the document that a unit is from."""
+        """Return the metadata of the document that contains a unit."""
         return self.of_row(int(self._units["unit_document"][unit])) if self.has_any else {}
 
     def of_document(self, name: str) -> dict[str, Any]:
@@ -69,7 +69,7 @@ class DocumentMetadata:
 
 
 def _none(_: str) -> None:
-    """Stand in for NaN and the infinities, which JSON does not have."""
+    """Return None for NaN and infinity, which JSON does not have."""
 
 
 def _damaged(row: int) -> IndexDamaged:

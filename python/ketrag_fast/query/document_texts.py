@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ketrag_fast.storage.arrays import Arrays
 
 _BLOCK: Final = 2 << 20
-"""Bytes of texts that are read together."""
+"""Size in bytes of a block of texts that is read at once."""
 
 
 class DocumentTexts:
@@ -46,7 +46,7 @@ class DocumentTexts:
         return {name: number for number, name in enumerate(self.names)}
 
     def blocks(self, wanted: NDArray[np.bool_] | None) -> list[NDArray[np.int64]]:
-        """Return the numbers of the documents that are `wanted`, in blocks whose texts are read together."""
+        """Return the numbers of the documents that `wanted` marks, in blocks that are read at once."""
         sizes = self._units["unit_texts_offsets"][self._first_unit]
         numbers = np.arange(len(self)) if wanted is None else np.flatnonzero(wanted)
         cuts = np.flatnonzero(np.diff(sizes[numbers] // np.uint64(_BLOCK))) + 1
@@ -78,7 +78,10 @@ class DocumentTexts:
         return int(self._lines[unit, 0]) - text.count(b"\n", 0, before)
 
     def row_at(self, number: int, start: int) -> int:
-        """Return the row of a document at an offset in code points: that of the unit there or before."""
+        """Return the row of a document at an offset in code points.
+
+        Between units, that of the unit before.
+        """
         first, last = self._first_unit[number : number + 2].tolist()
         if first == last:
             return int(self.first_row[number])
@@ -87,7 +90,7 @@ class DocumentTexts:
         return int(self._units["unit_document"][first + at])
 
     def wanted(self, units: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return the documents of which all units are in a mask; those without units are not."""
+        """Return the documents whose units are all in a mask. Documents without units are excluded."""
         starts = self._first_unit
         counts = np.diff(starts)
         sums = np.concatenate([[0], np.cumsum(units, dtype=np.int64)])

@@ -1,4 +1,4 @@
-"""Parts of the indexed texts by place: `notes.md:93-110`, `report.pdf:p12`, `stock.xlsx:Stock!A65`."""
+"""Parts of the indexed texts by location: `notes.md:93-110`, `report.pdf:p12`, `stock.xlsx:Stock!A65`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ketrag_fast.types import Excerpt
 from ketrag_fast.types.locations import Location, Locator
 
 _SHOWN: Final = 20
-"""Lines of an excerpt from one line on."""
+"""Number of lines of an excerpt that is requested by its first line alone."""
 _CELL: Final = re.compile(r"(cell|[A-Za-z]{0,3})(\d+)")
 
 
@@ -31,7 +31,7 @@ class Excerpts:
     def excerpt(self, name: str, part: Part, filtered: FilterMask | None) -> Excerpt:
         """Return a part of the text of a file, named by its path or by the id of a document.
 
-        Raises UnknownName if it is not in the index, or not among the documents that pass the filter.
+        Raises UnknownName if the file is not in the index or does not pass the filter.
         """
         documents = self._find(name, part, filtered)
         texts = self.searcher.opened.texts
@@ -67,11 +67,11 @@ class Excerpts:
         return Excerpt(**place, text="\n".join(shown), first=low, total=total)
 
     def has(self, name: str) -> bool:
-        """Return whether a name is that of a document or of a file in the index."""
+        """Return whether the index has a document or a file with this name."""
         return bool(self._candidates(name))
 
     def _find(self, name: str, part: Part, filtered: FilterMask | None) -> list[int]:
-        """Return the documents of a file, in order, that pass the filter."""
+        """Return the documents of a file that pass the filter, in order."""
         texts = self.searcher.opened.texts
         fits = None if filtered is None or filtered.core is None else texts.wanted(filtered.fits)
         found = [at for at in self._candidates(name) if fits is None or fits[at]]
@@ -114,7 +114,7 @@ def unknown(name: str) -> UnknownName:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The part of a text that is wanted: lines, pages, a cell or a time; all of it if nothing is set."""
+    """The requested part of a text: lines, pages, a cell or a time. If no field is set, the whole text."""
 
     lines: tuple[int, int | None] | None = None
     pages: tuple[int, int] | None = None
@@ -122,7 +122,7 @@ class Part:
     time: str | None = None
 
     def is_in(self, location: Location) -> bool:
-        """Return whether a row of a sheet with this location has the cell."""
+        """Return whether a row of a sheet with this location contains the cell."""
         sheet, mark, cell = (self.cell or "").rpartition("!")
         if mark and location.get("sheet") != sheet:
             return False
@@ -130,7 +130,7 @@ class Part:
         return wanted is not None and has is not None and wanted[2] == has[2]
 
     def range_in(self, searcher: Searcher, document: int, text: str) -> tuple[int, int, dict[str, Any]]:
-        """Return the range of a document's text in code points, and its location.
+        """Return the part's range in a document's text, in code points, and its location.
 
         Raises UnknownName if the document has no such page or time.
         """
@@ -172,11 +172,11 @@ _POSITIONS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Part]],
     (re.compile(r"p(\d{1,9})(?:-(\d{1,9}))?"), lambda m: Part(pages=(int(m[1]), int(m[2] or m[1])))),
     (re.compile(r"((?:[^:!]{1,99}!)?(?:cell|[A-Za-z]{1,3})\d{1,9})"), lambda m: Part(cell=m[1])),
 )
-"""Positions behind the last colons of `FILE:POSITION`, the most specific first."""
+"""Patterns for the position in `FILE:POSITION`, the most specific first."""
 
 
 def split_position(text: str) -> Iterator[tuple[str, Part]]:
-    """Yield the ways to read `FILE:POSITION`: all of it as a file first.
+    """Yield the ways to split `FILE:POSITION`, first the whole string as a file.
 
     Examples:
         >>> [file for file, _ in split_position("notes.md:93-110")]

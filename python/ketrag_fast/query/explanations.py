@@ -1,4 +1,4 @@
-"""Reasons of the passages of a context, computed by the core after the ranking for printed passages."""
+"""Reasons why passages were retrieved; the core computes them after ranking, for printed passages only."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 LISTED = 3
-"""Maximum number of bridges of a pair in JSON; `more` counts the others."""
+"""Maximum number of bridges of a pair in JSON; `more` counts the omitted ones."""
 
 _PAIR = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u9fff]")
 _SPLIT_VOWELS = {"\u0e33": "\u0e4d\u0e32", "\u0eb3": "\u0ecd\u0eb2"}
@@ -35,16 +35,16 @@ _NUMBERS = {code: number for number, (code, _) in enumerate(_core.languages())}
 Bridge = tuple[str, str, int, float]
 Step = tuple[int, float, Sequence[Bridge]]
 Reason = tuple[Step | None, tuple[Step, int, Sequence[Bridge]] | None]
-"""What `_core.Searcher.explain` returns for a unit."""
+"""The result of `_core.Searcher.explain` for a unit."""
 Place = Callable[[int], tuple[dict[str, Any], str]]
-"""Returns document, title, offset and rank (or None) of a unit, and its text if it is in the context."""
+"""Function that returns document, title, offset and rank (or None) of a unit, and its text if printed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explainer:
     """Explains the passages of one query.
 
-    `ranked` is the text that was ranked by, `vector` its vector, `terms` its terms.
+    `ranked` is the text that passages were ranked by; `vector` and `terms` represent the same text.
     """
 
     opened: Opened
@@ -64,7 +64,7 @@ class Explainer:
             found = searcher.explain(
                 self.request, channel, self.ranked, units, vector=self.vector, terms=self.terms
             )
-            reasons |= dict(zip(own, found, strict=False))  # a channel without explanations returns none
+            reasons |= dict(zip(own, found, strict=False))  # empty if the channel cannot explain
         printed: dict[int, Passage] = {}
         for passage in passages:
             for unit in (passage.unit, *passage.units, *(copy.unit for copy in passage.also_in)):
@@ -91,9 +91,9 @@ class Explainer:
 
 
 def why(question: str, passage: Passage, languages: Sequence[int] = ()) -> tuple[dict[str, Any], ...]:
-    """Return an entry for each keyword of the question in the title or text, with its count.
+    """Return an entry for each keyword of the question that the title or text contains, with its count.
 
-    `languages` are those of the index if not all of its units are English. Then a keyword is shown as the
+    `languages` are the languages of the index if some units are not English. Then a keyword is shown as the
     question spells it, because a stem is often not a word, and `forms` are its spellings in the passage.
     """
     asked = dict.fromkeys(_core.lexical_keywords(question, languages=languages))
@@ -113,7 +113,10 @@ def why(question: str, passage: Passage, languages: Sequence[int] = ()) -> tuple
 
 
 def _keywords_of_text(text: str, languages: Sequence[int]) -> Counter[str]:
-    """Return the keywords of a text with their counts; Vietnamese words have one without marks, too."""
+    """Return the keywords of a text with their counts.
+
+    A Vietnamese word also yields a keyword without marks.
+    """
     found = Counter(_core.lexical_keywords(text, languages=languages))
     if _NUMBERS["vi"] in languages:
         found |= Counter(_core.lexical_keywords(text, "vietnamese"))
@@ -121,7 +124,7 @@ def _keywords_of_text(text: str, languages: Sequence[int]) -> Counter[str]:
 
 
 def _spellings(text: str, keywords: Container[str], languages: Sequence[int]) -> dict[str, dict[str, None]]:
-    """Return for each keyword how a text spells it, in text order."""
+    """Return the spellings of each keyword in a text, in text order."""
     found: dict[str, dict[str, None]] = {}
     words = dict.fromkeys(word.strip(_MARKS) for word in _WORD.findall(text))
     for word in words:
@@ -132,7 +135,7 @@ def _spellings(text: str, keywords: Container[str], languages: Sequence[int]) ->
 
 
 def _part(text: str, pair: str) -> str:
-    """Return a pair of pieces as a text without spaces spells it: folding splits two vowels in two."""
+    """Return how a text without spaces spells a pair of pieces, because folding splits double vowels."""
     pattern = re.escape(pair)
     for whole, parts in _SPLIT_VOWELS.items():
         pattern = pattern.replace(parts, f"(?:{whole}|{parts})")
@@ -149,19 +152,19 @@ def as_spelled(keyword: str, text: str, languages: Sequence[int]) -> str:
 
 
 def _is_form(word: str, keyword: str, languages: Sequence[int]) -> bool:
-    """Return whether a word has this keyword; a run of text without spaces has several."""
+    """Return whether a word has this keyword. A run of text without spaces has several keywords."""
     found = _core.lexical_keywords(word, languages=languages)
     return keyword in _keywords_of_text(word, languages) and len(found) <= len(languages)
 
 
 def best_pair_text(passage: Passage, reason: Reason, place: Place, units: int) -> tuple[dict[str, Any], ...]:
-    """Return the partner of the passage's best pair and the pair that it extends to a chain, with bridges.
+    """Return the partner of the passage's best pair, and the pair that it continues, with their bridges.
 
-    A bridge is something that both passages contain and the question does not: the subject of one that the
-    other mentions, a name, or a keyword. Each entry has its first bridges and the number of `more` of them.
-    The pair has a `sentence` if both are printed before the passage, else the partner, unless it is a part of
-    the passage. The result is empty if the passage was not a candidate of the walk. `units` is the number of
-    passages in the index.
+    A bridge is something that both passages contain and the question does not: a name, a keyword, or the
+    subject of one passage that the other mentions. Each entry has its first bridges, and `more` counts the
+    rest. If both passages of a pair are printed before this passage, the pair has a `sentence`; otherwise
+    the partner has one, unless it is part of the passage. The result is empty if the passage was not a
+    candidate of the walk. `units` is the number of passages in the index.
     """
     partner, chain = reason
     own = f"{passage.title}\n{passage.text}"
@@ -199,7 +202,7 @@ def _first(bridges: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def as_written(name: str, text: str) -> str:
-    """Return a name as a text spells it, if it contains it; the index stores names in lower case."""
+    """Return a name as a text spells it, if the text contains it. The index stores names in lower case."""
     pattern = r"\W+".join(map(re.escape, name.split(" ")))
     found = re.search(rf"\b{pattern}\b", text, re.IGNORECASE)
     code = name.partition("@")[2]

@@ -1,4 +1,4 @@
-"""Pictures of the graphs of an opened generation: the whole graph, or a part around nodes or passages."""
+"""Pictures of the graphs of a generation: an overview, or the part around given nodes or passages."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     from ketrag_fast.systems.spec.drawing import DrawableGraph, NodeBlock
 
 MOST_NODES: Final = 200_000
-"""The maximum number of drawn nodes."""
+"""Maximum number of drawn nodes."""
 _EDGES: Final = 4
-"""Maximum number of drawn edges for each drawn node; a picture with more is black."""
+"""Maximum number of drawn edges per drawn node; with more edges a picture is solid black."""
 _OVERVIEW: Final = 12
-"""An overview of N nodes starts from the N / 12 with most edges."""
+"""An overview of N nodes starts from the N / 12 nodes that have the most edges."""
 _TITLE: Final = 500
 _ENDS: Final = 4
-"""Nodes with the name of an end of a path that are tried."""
+"""Maximum number of nodes with the same name that are tried as an end of a path."""
 _KEPT: Final = 8
-"""Pictures that are kept with a graph."""
+"""Number of pictures that are cached per graph."""
 
 
 class OpenGraph:
-    """One graph of a generation: its nodes, its edges as rows, and the pictures drawn last."""
+    """One graph of a generation: its nodes, its edges by node, and a cache of the latest pictures."""
 
     def __init__(self, name: str, drawable: DrawableGraph, generation: int) -> None:
         self.name = name
@@ -76,12 +76,12 @@ class OpenGraph:
         return block.kind if isinstance(block.kind, str) else block.kind(number)
 
     def find(self, name: str) -> list[int]:
-        """Return the nodes with a name, or the node of a number written as `#12`.
+        """Return the nodes with a name, or the node whose number is written as `#12`.
 
         Raises InputError with similar names if no node has it.
         """
         if not isinstance(name, str) or not name.strip():
-            raise InputError("the name of a node is empty or not a text", hint="give a name, or #NUMBER")
+            raise InputError("a node name must be a non-empty str", hint="give a name, or #NUMBER")
         name = core_text(name)
         if name.startswith("#") and name[1:].isascii() and name[1:].isdigit() and len(name) < 12:
             if int(name[1:]) < int(self.starts[-1]):
@@ -101,7 +101,8 @@ class OpenGraph:
     def path(self, starts: Sequence[int], ends: Sequence[int], report: Report = None) -> list[int]:
         """Return the nodes of the shortest path from one of `starts` to one of `ends`.
 
-        Ties go to the earlier start, then to the earlier end. Raises InputError if no path exists.
+        Among equally short paths, the earlier start wins, then the earlier end. Raises InputError if no path
+        exists.
         """
         best: list[int] = []
         for start, end in product(starts[:_ENDS], ends[:_ENDS]):
@@ -118,9 +119,9 @@ class OpenGraph:
     def view(
         self, seeds: Sequence[int], limit: int, report: Report = None, path: Sequence[int] = ()
     ) -> GraphView:
-        """Return the picture around some nodes, or without seeds an overview, from the cache if possible.
+        """Return the picture around the seeds, or an overview if there are none. Pictures are cached.
 
-        The nodes of `path` are seeds, too, and the edges along it are drawn in any case.
+        The nodes of `path` are also seeds, and the edges along the path are always drawn.
         """
         if len(path) > limit:
             raise InputError(
@@ -144,7 +145,7 @@ class OpenGraph:
         else:
             order, count = np.argsort(-self.degrees, kind="stable"), max(limit // _OVERVIEW, 1)
             nodes = drawing.neighbourhood(rows, order[:count], limit, report=report).nodes
-            while len(nodes) < limit and count < limit:  # they are in small parts of the graph
+            while len(nodes) < limit and count < limit:  # the components of these nodes are small
                 count = min(2 * count, limit)
                 nodes = drawing.neighbourhood(rows, order[:count], limit, report=report).nodes
         edges = drawing.induced_edges(rows, nodes, max(_EDGES * len(nodes), 1000), report=report)
@@ -176,7 +177,7 @@ class OpenGraph:
         )
 
     def _with_path(self, path: NDArray[np.uint32], edges: drawing.InducedEdges) -> drawing.InducedEdges:
-        """Return the edges and those between consecutive nodes of a path, which are the first nodes."""
+        """Return `edges` together with the edges along a path, whose nodes are numbered first."""
         drawn = set(zip(edges.sources.tolist(), edges.targets.tolist(), strict=True))
         rows = self.rows
         added = []
@@ -226,7 +227,7 @@ class OpenGraph:
 
 @dataclass(frozen=True, slots=True)
 class Drawings:
-    """The graphs of a generation, each read on first use and kept as long as the generation is open."""
+    """The graphs of a generation. Each is read on first use and cached until the generation is closed."""
 
     generation: Generation
     _open: dict[str, OpenGraph] = field(default_factory=dict)

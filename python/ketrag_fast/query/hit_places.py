@@ -1,4 +1,4 @@
-"""Where hits are: file, lines, page, cell, and the headings above."""
+"""Locations of hits: file, lines, page or cell, and the headings above."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def place_fields(
     if isinstance(cell, int):
         cell = f"cell{cell}"
     elif cell is not None:
-        cell = str(cell).partition(":")[0]  # the first of a row
+        cell = str(cell).partition(":")[0]  # the first cell of a row
     part = "" if file is None or cell is not None else file.part
-    if lines is None and _LINE.fullmatch(part):  # a line of JSON lines
+    if lines is None and _LINE.fullmatch(part):  # a line of a JSON Lines file
         lines = [int(part[1:])] * 2
     return {
         "document": document,

@@ -43,8 +43,8 @@ def documents(
 ) -> list[Listed]:
     """Return at most `count` documents in index order, starting with number `first`.
 
-    With `containing`, only documents whose id or title contains that text in any case are counted; with
-    `condition`, only documents whose metadata match; with `rows`, only those with these first rows.
+    `containing` selects documents whose id or title contains that text, ignoring case; `condition` selects
+    documents by metadata; `rows` selects documents by their first row.
     """
     if whole("first", first) < 0 or whole("count", count) < 0:
         raise InputError("first and count must not be negative")
@@ -84,7 +84,7 @@ def document_title(units: Mapping[str, NDArray[Any]], rows: Iterable[int]) -> st
     first = titles[0]
     if len(titles) == 1:
         return first
-    titles = [title for title in titles if " (" not in title or title.endswith(")")]  # very long ones are cut
+    titles = [title for title in titles if " (" not in title or title.endswith(")")]  # long titles are cut
     outer = first.split(" (")[1:]
     whole = [" (".join(outer[at:])[:-1].split(" › ")[0] for at in range(len(outer))]
     for title in (first, *whole):
@@ -94,7 +94,7 @@ def document_title(units: Mapping[str, NDArray[Any]], rows: Iterable[int]) -> st
 
 
 def find_node(opened: Opened, name: str, kind: str | None = None) -> Node:
-    """Return the node of a name: of one kind, or of the first graph that has it.
+    """Return the node with a name: among nodes of one kind, or in the first graph that has it.
 
     Raises UnknownName with similar names if no node has the name, ModeUnavailable without a graph.
     """
@@ -123,7 +123,7 @@ def find_node(opened: Opened, name: str, kind: str | None = None) -> Node:
 
 
 def neighbouring_units(opened: Opened, unit: int, before: int, after: int) -> list[tuple[int, Span]]:
-    """Return a unit and its neighbours in its document, in text order, each with its number."""
+    """Return a unit and the units before and after it in its document, in text order, with their numbers."""
     units = opened.generation.stages["units"]
     owners = units["unit_document"]
     number = _check_unit(opened, unit)
@@ -136,12 +136,12 @@ def neighbouring_units(opened: Opened, unit: int, before: int, after: int) -> li
 
 
 def metadata_of_unit(opened: Opened, unit: int) -> dict[str, Any]:
-    """Return the metadata of the document that a unit is from."""
+    """Return the metadata of the document that contains a unit."""
     return opened.document_metadata.of_unit(_check_unit(opened, unit))
 
 
 def location_in_unit(opened: Opened, unit: int, start: int, end: int) -> dict[str, Any]:
-    """Return where a span of the document of a unit is in its source, {} if its source has no locations."""
+    """Return the location in the source of a span of a unit's document; {} if the source has no locations."""
     return opened.places.of_unit(_check_unit(opened, unit), start, end)
 
 
@@ -154,7 +154,7 @@ def _check_unit(opened: Opened, unit: int) -> int:
 
 
 def embeds(opened: Opened, mode: str | None, path: Path) -> bool:
-    """Return whether queries in a mode are embedded by a model; False for a mode that is unavailable."""
+    """Return whether a model embeds the queries of a mode; False for a mode that is unavailable."""
     if opened.questions is None:
         return False
     try:

@@ -1,4 +1,4 @@
-"""Checks of the values of a query, and the clock that its steps share."""
+"""Validation of the fields of a query, and the clock that limits all of its steps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from ketrag_fast.base.config.fields import LONGEST_SECONDS, short_repr
 from ketrag_fast.errors import ConfigError, DeadlineExceeded, EmptyQuery, InputError
 
 ENDLESS: Final = 2**62
-"""More tokens or passages than any index holds; twice as many still fit the core's integers."""
+"""Limit of token and passage counts.
+
+It is above the size of any index, and twice it fits the core's integers.
+"""
 MOST_HOPS: Final = 20
 
 
@@ -20,7 +23,7 @@ def check_text(text: str, position: int | None = None) -> str:
 
     Args:
         text: The query.
-        position: Its position in a list of queries, for the error message.
+        position: The position of the query in a list, for the error message.
 
     Raises:
         EmptyQuery: The text is empty or blank.
@@ -35,7 +38,7 @@ def check_text(text: str, position: int | None = None) -> str:
 
 
 def check_hops(hops: Sequence[str]) -> tuple[str, ...]:
-    """Return the hops of a query. Raises InputError if they are not a short list of texts."""
+    """Return the hops of a query. Raises InputError if they are not a short list of strings."""
     if isinstance(hops, str) or not all(isinstance(hop, str) and hop.strip() for hop in hops):
         raise InputError("hops must be a list of texts that are not empty", hint='such as ["Orion Pictures"]')
     if len(hops) > MOST_HOPS:
@@ -44,15 +47,15 @@ def check_hops(hops: Sequence[str]) -> tuple[str, ...]:
 
 
 def core_text(text: str) -> str:
-    """Return a text as the core takes it.
+    """Return a text in the form that the core accepts.
 
-    A lone surrogate (a byte that was not text) has no UTF-8 form, and no keyword contains one.
+    A lone surrogate (a byte that could not be decoded) has no UTF-8 form, and no keyword contains one.
     """
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def whole(name: str, value: Any) -> int:
-    """Return an integer of Python or NumPy as an int. Raises ConfigError for anything else."""
+    """Return a Python or NumPy integer as an int. Raises ConfigError for any other type."""
     try:
         return index(value)
     except TypeError:
@@ -90,7 +93,7 @@ def check_min_score(relevance: float) -> float:
 
 
 def check_deadline(seconds: float) -> float:
-    """Return the seconds of a deadline. Raises InputError if they are negative, infinite or not a number."""
+    """Return a deadline in seconds. Raises InputError if it is negative, infinite or not a number."""
     number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
     if not (number and 0 <= seconds < float("inf")):
         raise InputError(
@@ -101,7 +104,7 @@ def check_deadline(seconds: float) -> float:
 
 
 class Clock:
-    """The time left for a batch of queries, from validation to the last context."""
+    """Measures the time left for a batch of queries, from validation to the last context."""
 
     def __init__(self, seconds: float | None, queries: int) -> None:
         """Start the clock. `seconds` is the deadline of one query, None for no limit."""
@@ -110,7 +113,7 @@ class Clock:
         self._seconds = None if seconds is None else min(check_deadline(seconds), LONGEST_SECONDS)
 
     def left(self) -> float | None:
-        """Return the seconds left for the batch, None without a limit. Raises DeadlineExceeded at 0."""
+        """Return the seconds left for the batch, or None without a limit. Raises DeadlineExceeded at 0."""
         if self._seconds is None:
             return None
         left = self._seconds * self._queries - (time.monotonic() - self._start)
@@ -122,6 +125,6 @@ class Clock:
         return left
 
     def each(self) -> float | None:
-        """Return the seconds left per query of the batch."""
+        """Return the seconds left, divided by the number of queries in the batch."""
         left = self.left()
         return None if left is None else left / self._queries

@@ -1,4 +1,4 @@
-"""The mode that serves a query, and how to add a mode that an index lacks."""
+"""Chooses the mode that serves a query, and describes how to add a mode that an index lacks."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ketrag_fast.systems.spec.function_ref import resolve
 
 
 def choose_mode(opened: Opened, name: str | None, path: Path) -> ModeRecipe:
-    """Return the recipe of a mode by name, else of the settings' mode; `auto` takes the best available one.
+    """Return the recipe of the named mode, or of the mode in the settings. `auto` is the best available mode.
 
     Raises:
         ConfigError: The mode is unknown.
-        ModeUnavailable: The index at `path` lacks a part of it.
+        ModeUnavailable: The index at `path` lacks a part that the mode needs.
     """
     wanted = opened.settings.mode if name is None else name
     if wanted == AUTO:
@@ -32,7 +32,7 @@ def choose_mode(opened: Opened, name: str | None, path: Path) -> ModeRecipe:
 
 
 def _best_mode(opened: Opened) -> str:
-    """Return the mode that `auto` takes in this index."""
+    """Return the mode that `auto` selects for this index."""
     recipes = registry().recipes
     ranked = sorted(
         (recipe.automatic, name) for name, recipe in recipes.items() if recipe.automatic is not None

@@ -1,4 +1,4 @@
-"""The documents and passages that a glob and a pattern leave, next to the filters on metadata."""
+"""Selects documents by glob and passages by pattern, in addition to the filters on metadata."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from ketrag_fast.query.source_paths import SourcePaths
 
 _BLOCK = 4 << 20
-"""Bytes of passages that are matched together."""
+"""Size in bytes of a block of passages that is matched at once."""
 
 
 def documents_of_globs(
     opened: Opened, globs: str | Sequence[str] | None, paths: SourcePaths
 ) -> NDArray[np.bool_] | None:
-    """Return which documents have paths that the globs want; None without a glob.
+    """Return a mask of the documents whose paths match the globs; None without a glob.
 
-    A path is that of the file, or the id of a document without one.
+    The path is that of the document's file, or its id if it has no file.
     """
     wanted, unwanted = split_globs(globs)
     if not wanted and not unwanted:
@@ -48,7 +48,7 @@ def documents_of_globs(
 
 
 def _bare(expressions: Sequence[str]) -> list[str]:
-    """Return expressions without what all of them begin and end with."""
+    """Return expressions without their common prefix and suffix."""
     return [one.removeprefix("^(?:.*/)?").removesuffix("(?:[#:/].*)?$") for one in expressions]
 
 
@@ -60,7 +60,7 @@ def _any(expressions: Sequence[str], packed: Any) -> NDArray[np.bool_]:
 def units_of_pattern(
     opened: Opened, pattern: _core.Pattern, units: NDArray[np.bool_] | None, check: Callable[[], object]
 ) -> NDArray[np.bool_]:
-    """Return which units have a line that matches a pattern, of all or of those in a mask.
+    """Return a mask of the units, all or those in a mask, that have a line matching a pattern.
 
     `check` is called between blocks and may raise.
     """
@@ -84,10 +84,10 @@ def units_of_pattern(
 
 
 def split_globs(globs: str | Sequence[str] | None) -> tuple[list[str], list[str]]:
-    """Return the expressions of paths that are wanted, and of those that are not (`!PATTERN`).
+    """Return the expressions of included paths and of excluded paths (`!PATTERN`).
 
-    A pattern matches the end of a path from any folder on, and everything below a folder that it matches.
-    Raises InputError for one that cannot be read.
+    A pattern matches from the root or from any folder, and includes everything in a folder that it matches.
+    Raises InputError for an invalid pattern.
 
     Examples:
         >>> split_globs(["*.md", "!draft-?.md"])
@@ -103,10 +103,10 @@ def split_globs(globs: str | Sequence[str] | None) -> tuple[list[str], list[str]
 
 
 def expression(glob: str) -> str:
-    """Return the regular expression of a pattern.
+    """Return the regular expression for a glob pattern.
 
-    `*` and `?` match within a name, `**` across folders, `[a-z]` one of some letters, `{a,b}` one of several
-    parts.
+    `*` and `?` match within a name, `**` matches across folders, `[a-z]` matches one letter of a set, and
+    `{a,b}` matches one of several strings.
     """
     text = glob.replace("\\", "/").strip("/")
     out = ["^(?:.*/)?"]
@@ -145,7 +145,7 @@ def _class(letters: str) -> str:
 
 
 def _escaped(letter: str) -> str:
-    """Return an expression that matches a letter."""
+    """Return a regular expression that matches one literal letter."""
     return (
         f"\\{letter}"
         if letter.isascii() and not letter.isalnum() and letter.isprintable() and letter not in " _"

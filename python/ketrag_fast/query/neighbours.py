@@ -1,4 +1,4 @@
-"""Neighbours of a context's units in a graph: their best sentences, or summaries by an LLM."""
+"""Adds the best sentences of neighbouring units in a graph, or an LLM's summaries of them, to a context."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ KIND: Final = "subgraph"
 SENTENCES: Final = 3
 """Maximum number of quoted sentences per unit."""
 READ: Final = 32
-"""Maximum number of sentences per unit that are compared with the question, strongest neighbours first: a
-model of MiniLM's size embeds one or two thousand per second."""
+"""Maximum number of sentences per unit that are compared with the question, strongest neighbours first.
+A model of MiniLM's size embeds one or two thousand sentences per second."""
 REMEMBERED: Final = 1024
-"""Maximum number of cached summaries of an open index."""
+"""Maximum number of summaries that an open index caches."""
 _SHORTEST: Final = 20
 """Minimum length of a quoted sentence in characters."""
 _OWN: Final = 900
-"""Tokens of a model's context reserved for a summary's instructions, marks and reply."""
+"""Tokens of a model's context that are reserved for the instructions, the marks and the reply."""
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _Addition = tuple[str, tuple[Span, ...]]
-"""Text printed below a unit, and its sources."""
+"""Text that is printed below a unit, and the sources of the text."""
 
 
 _recent: WeakKeyDictionary[Models, LruCache[str]] = WeakKeyDictionary()
@@ -61,9 +61,9 @@ class _Neighbourhood:
 
 
 def add_quoted_sentences(plan: QueryPlan, context: Context, limit: Limited) -> Context:
-    """Return the context with the sentences of neighbouring units that are nearest to the question.
+    """Return the context with the sentences of neighbouring units that are most similar to the question.
 
-    Sentences are added until the budget is used. Answers without summaries are based on this context.
+    Sentences are added until the budget is used up. Answers without summaries are based on this context.
     """
     opened = plan.opened
     started = time.perf_counter()
@@ -103,7 +103,7 @@ def add_summaries(
     driver.run(items)
     if driver.spent.stopped == "limit_seconds":
         raise DeadlineExceeded(
-            "the neighbours of the passages were not summarised in time",
+            "summarising the neighbours of the passages took too long",
             hint="allow more time, or use -o subgraphs=0",
         )
     fresh = {
@@ -128,7 +128,7 @@ def add_summaries(
 
 
 def _around(plan: QueryPlan) -> Around:
-    """Return how the mode reads neighbours. Only plans with `neighbourhoods` above 0 come here."""
+    """Return how the mode reads neighbours. Requires a plan whose `neighbourhoods` is above 0."""
     around = plan.mode.recipe.around
     assert around is not None  # noqa: S101 - neighbourhoods is 0 without it
     return around
@@ -158,9 +158,9 @@ def _neighbourhoods(plan: QueryPlan, context: Context) -> list[_Neighbourhood]:
 def _sentences(
     opened: Opened, question: str, every: Sequence[_Neighbourhood], limit: Limited
 ) -> list[_Addition]:
-    """Return for each unit the sentences of its neighbours that are nearest to the question.
+    """Return for each unit the sentences of its neighbours that are most similar to the question.
 
-    Each sentence is used once, and none from a unit that is in the context.
+    Each sentence is used once, and sentences of units in the context are skipped.
     """
     printed = {(one.passage.document, one.passage.start) for one in every}
     seen: set[str] = set()
@@ -197,7 +197,7 @@ def _split(span: Span) -> list[Span]:
 
 
 def _similar(opened: Opened, question: str, texts: list[str], limit: Limited) -> NDArray[np.float64]:
-    """Return the cosine similarities of texts and the question."""
+    """Return the cosine similarity of each text to the question."""
     if not texts:
         return np.zeros(0)
     if opened.questions is not None:
@@ -215,7 +215,7 @@ def _similar(opened: Opened, question: str, texts: list[str], limit: Limited) ->
 def _fill_surroundings(
     opened: Opened, question: str, one: _Neighbourhood, budget: int
 ) -> tuple[Surroundings, tuple[Span, ...]]:
-    """Return a unit with its neighbours, strongest first, until one exceeds the budget; and their sources."""
+    """Return a unit with its neighbours, strongest first, until one exceeds the budget, and their sources."""
     from ketrag_fast.query.answer.prompt import row
     from ketrag_fast.query.answer.summary import Surroundings
 
@@ -235,7 +235,7 @@ def _fill_surroundings(
 def _append_additions(
     opened: Opened, context: Context, additions: Sequence[_Addition], started: float
 ) -> Context:
-    """Return the context with the additions below its units, in order, as long as they fit the budget."""
+    """Return the context with an addition below each unit, in order, until the budget is exceeded."""
     left = context.budget - context.tokens
     passages = []
     for passage, (text, sources), cost in zip(
@@ -272,7 +272,10 @@ def _pairs(context: Context, passages: Sequence[Passage]) -> list[tuple[Passage,
 
 
 def _splice_rows(context: Context, additions: Sequence[str]) -> str:
-    """Return the core's text with an addition below each row; no line of a text looks like a row's mark."""
+    """Return the core's text with an addition below each row.
+
+    No line of a text looks like the mark of a row.
+    """
     text, at = context.text, 0
     starts: list[int] = []
     for passage in context.passages:

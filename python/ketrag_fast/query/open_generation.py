@@ -1,10 +1,11 @@
-"""An opened generation: arrays, searcher, settings and the models that queries use."""
+"""An opened generation: its arrays, searcher and settings, and the models that queries use."""
 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,9 +44,9 @@ if TYPE_CHECKING:
     from ketrag_fast.query.themes.found import FoundThemes
 
 _MOST_MASKS = 32
-"""Filters whose masks are cached."""
+"""Number of filters whose masks are cached."""
 _MOST_THEMES = 4
-"""Filters whose themes are cached."""
+"""Number of filters whose themes are cached."""
 _NO_MODEL = "none"
 
 
@@ -60,30 +61,32 @@ class FilterMask:
 
 
 def mask_of(fits: NDArray[np.bool_]) -> FilterMask:
-    """Return a boolean mask of units with what goes with it."""
+    """Return the filter mask of a boolean array of units."""
     units = int(fits.sum())
     return FilterMask(fits, units, None if units == len(fits) else _core.Mask(fits.view(np.uint8)))
 
 
 @dataclass(frozen=True)
 class Opened:
-    """One opened generation; replaced as a whole by `Index.refresh`."""
+    """One opened generation. `Index.refresh` replaces it as a whole."""
 
     generation: Generation
     searcher: _core.Searcher
     settings: Settings
     questions: QueryEmbedder | None
-    """Embeds queries with a model; None if the core embeds them in the fitted space."""
+    """Model that embeds queries; None if the core embeds them in the fitted space."""
     writer: AnswerModel | None
-    """Writes answers; None without a language model."""
+    """Model that writes answers; None without a language model."""
     models: Models
-    """The language models of this index. Open ones are kept by `refresh`."""
+    """The language models of this index. `refresh` reuses the open ones."""
     graphs: Mapping[str, StoredGraph]
-    """Graphs of hnswlib by list of vectors: `units`, `keywords`, `entities`."""
+    """HNSW graphs of hnswlib by list of vectors: `units`, `keywords`, `entities`."""
     find_trust: Callable[[], Trust]
-    """Returns the endpoints that texts may be sent to."""
+    """Function that returns the endpoints that texts may be sent to."""
     pending: int = 0
     """Number of chunks not yet read by an LLM, in an index of allowed documents."""
+    finding_themes: threading.RLock = field(default_factory=threading.RLock)
+    """Held while themes are computed."""
 
     @cached_property
     def inspectors(self) -> list[Inspector]:
@@ -119,7 +122,7 @@ class Opened:
 
     @cached_property
     def themes(self) -> LruCache[FoundThemes]:
-        """The latest themes, by condition (`query/themes/describe.py`)."""
+        """Cache of themes by condition (`query/themes/describe.py`)."""
         return LruCache(_MOST_THEMES)
 
     def close(self) -> None:
@@ -130,7 +133,7 @@ class Opened:
 
     @cached_property
     def reranker(self) -> CrossEncoder | None:
-        """The reranker of the settings, loaded with the first query."""
+        """The reranker of the settings, loaded by the first query."""
         spec = self.settings.rerank
         if spec is None or spec == "none":
             return None
@@ -140,14 +143,14 @@ class Opened:
 
     @cached_property
     def extractors(self) -> Extractors:
-        """The extractive models that answer, each loaded with the first query that needs it."""
+        """The extractive models for answers, each loaded by the first query that needs it."""
         from ketrag_fast.models.extractive import Extractors
 
         return Extractors(precision=self.settings.precision, threads=self.settings.threads)
 
     @property
     def answering(self) -> str | None:
-        """The spec of the model that answers by the settings: an extractive one, or the writer; or None."""
+        """Spec of the model that answers under these settings: an extractive model, the writer, or None."""
         from ketrag_fast.models.extractive import is_extractive
 
         spec = self.settings.answer_llm
@@ -169,16 +172,16 @@ class Opened:
 
     @property
     def threads(self) -> int:
-        """The number of threads for work that is divided."""
+        """The number of threads for parallel work."""
         return self.settings.threads or os.cpu_count() or 1
 
     @cached_property
     def document_metadata(self) -> DocumentMetadata:
-        """The metadata of documents, for their passages."""
+        """The metadata of the documents."""
         return DocumentMetadata(self.generation.stages)
 
     def descriptions(self, write: Callable[[Any], bytes]) -> _core.Descriptions | None:
-        """Return what writes metadata and locations of passages as JSON; None if there are none.
+        """Return an object that writes metadata and locations of passages as JSON; None if there are none.
 
         `write` returns a value as JSON, and is the same for all calls.
         """
@@ -187,7 +190,7 @@ class Opened:
             return None
         found = vars(self).get("_descriptions")
         if found is None:
-            # It must not refer to this generation, which refers to it.
+            # It must not refer to this generation, because this generation refers to it.
             found = _core.Descriptions(partial(_describe, places, metadata, write))
             vars(self)["_descriptions"] = found
         return found
@@ -205,12 +208,15 @@ class Opened:
         if "document_metadata_offsets" in units:
             rows = unpack(units["document_metadata_blob"], units["document_metadata_offsets"])
             for at, row in enumerate(rows):
-                rows[at] = row or rows[at - 1]  # the first section of a document has it for all
+                rows[at] = row or rows[at - 1]  # the first section holds the metadata of the whole document
         codes = codes_of_rows(self.generation.stages)
         return rows if codes is None else list(map(_add_language, rows, codes))
 
     def columns(self, check: Check = lambda: None) -> Columns:
-        """Return the documents' metadata, read on first use. `check` is called meanwhile and may raise."""
+        """Return the documents' metadata, read on first use.
+
+        `check` is called repeatedly and may raise to stop.
+        """
         try:
             return self._metadata.columns(check)
         except KetragError:
@@ -228,14 +234,14 @@ class Opened:
         return filter_condition(self.settings.filter)
 
     def filtered(self, condition: Condition | None, check: Check = lambda: None) -> FilterMask | None:
-        """Return the units of the documents that match a condition; None without a condition.
+        """Return a mask of the units of documents that match a condition; None without a condition.
 
         `check` is called at every step of the evaluation, and raises to stop it. Raises InputError for a
         field that no document has.
         """
         if condition is None:
             return None
-        key = text_digest([repr(condition)])  # not a dictionary key itself: True equals 1 there
+        key = text_digest([repr(condition)])  # as keys of a dict, True and 1 are equal
         mask = self._masks.known([key]).get(key)
         if mask is None:
             matches = self.columns(check).fitting(condition, check=check)
@@ -249,7 +255,7 @@ class Opened:
 
     @cached_property
     def cautions(self) -> dict[str, str]:
-        """Warnings by channel about this generation, for contexts."""
+        """Warnings about this generation by channel, which contexts report."""
         cautions = {}
         stages = self.generation.stages
         for name, channel in registry().channels.items():
@@ -262,7 +268,7 @@ class Opened:
 
     @cached_property
     def missing(self) -> dict[str, str | None]:
-        """Each mode with the part that it lacks in this generation, None if it can be used."""
+        """The missing part of each mode in this generation; None for a mode that can be used."""
         core = self.searcher.missing()
         found = missing_of(self.generation, self.settings, core)
         if self.pending:
@@ -290,12 +296,12 @@ def _describe(
 
 
 def load(path: Path, given: Settings, before: Opened | None = None, trust: Trust | None = None) -> Opened:
-    """Open the current generation of an index, or one generation.
+    """Open the current generation of an index, or a given generation.
 
     Args:
         path: Folder of an index or of a generation.
         given: Settings given by the caller.
-        before: An open generation whose models are reused if they are the same.
+        before: An open generation; models that are still the same are reused.
         trust: Trusted endpoints; without it they follow from `given` and `path`.
 
     Raises:
@@ -342,7 +348,7 @@ def load(path: Path, given: Settings, before: Opened | None = None, trust: Trust
 
 
 def _trust_of(layout: Layout, given: Settings) -> Trust:
-    """Return the endpoints that settings and confirmations of an index allow; most queries need none."""
+    """Return the endpoints that the settings and confirmations of an index allow. Most queries need none."""
     from ketrag_fast.models.endpoint_trust import Trust
 
     return Trust.of(layout, given)
@@ -355,7 +361,7 @@ def _questions(
     before: Opened | None,
     find_trust: Callable[[], Trust],
 ) -> QueryEmbedder | None:
-    """Return the query embedder, that of `before` if the model is the same; None without a model."""
+    """Return the query embedder, reused from `before` if the model is the same; None without a model."""
     stored = generation.manifest.models.get("embedder")
     old = None if before is None else before.questions
     if before is not None and old is not None:
@@ -374,7 +380,7 @@ def _questions(
 
 
 def _graphs(generation: Generation) -> dict[str, StoredGraph]:
-    """Return the graphs of hnswlib by list of vectors."""
+    """Return the HNSW graphs of hnswlib by list of vectors."""
     found: dict[str, StoredGraph] = {}
     for stage in registry().stages:
         arrays = generation.stages.get(stage.name)
@@ -392,18 +398,18 @@ def _graphs(generation: Generation) -> dict[str, StoredGraph]:
 
 
 def _add_language(metadata: str, code: str) -> str:
-    """Return metadata (JSON) with the detected language; a value from the source comes later and prevails."""
+    """Return metadata (JSON) with the detected language first; a `language` from the source overrides it."""
     rest = metadata.lstrip()[1:].lstrip()
     return f'{{"{FIELD}": "{code}"' + (rest if rest.startswith("}") else f", {rest}")
 
 
 class AnswerModel:
-    """The model of a spec, which the first answer opens."""
+    """The model that a spec names; the first answer opens it."""
 
     def __init__(self, spec: str, models: Models, permit: Callable[[], None] | None = None) -> None:
         """Raise ModeUnavailable if the spec does not name a model.
 
-        `permit` is called before the model is used, and raises if nothing may be sent to it.
+        `permit` is called before the model is used, and raises if texts must not be sent to the model.
         """
         from ketrag_fast.models.llms.registry import is_model
 
@@ -417,12 +423,12 @@ class AnswerModel:
         self._permit = permit
 
     def require_permission(self) -> None:
-        """Raise EndpointNotConfirmed if the model is an endpoint that only the index names."""
+        """Raise EndpointNotConfirmed if the model is an endpoint that only the index names, not the user."""
         if self._permit is not None:
             self._permit()
 
     def open(self) -> None:
-        """Open a model file, so that a wrong one is an error now. Loads no weights; contacts no endpoint.
+        """Open a model file, to detect an invalid file early. Loads no weights and contacts no endpoint.
 
         Raises BackendMissing, BackendError or ConfigError.
         """
@@ -439,8 +445,8 @@ def answer_model_of(
     """Return the language model that answers, or None.
 
     It is the setting `answer_llm`, else `llm` if that is a language model; "none" means no model. An
-    extractive `answer_llm` writes nothing, so that `llm` is used. `permit` raises if nothing may be sent to
-    the model of a spec that only the index names.
+    extractive `answer_llm` cannot write, so `llm` is used instead. `permit` raises if texts must not be sent
+    to a model that only the index names.
     """
     spec = settings.answer_llm
     if spec == _NO_MODEL:

@@ -30,7 +30,7 @@ class Places:
         """Whether any document has locations."""
 
     def of_unit(self, unit: int, start: int, end: int) -> dict[str, Any]:
-        """Return the location of a span of a document, in a unit or from one on."""
+        """Return the location of a span of a document that begins in a unit."""
         found = self._of(int(self._units["unit_document"][unit]), start, end) if self._has_marks else {}
         return found | self._lines(unit, start, end) if _LINES in self._units else found
 
@@ -55,14 +55,14 @@ class Places:
             offsets = self._units["unit_texts_offsets"][unit : unit + 2].tolist()
             text = bytes(self._units["unit_texts_blob"][offsets[0] : offsets[1]]).decode("utf-8")
             first += text.count("\n", 0, max(start - begin, 0))
-            if end > stop:  # the end of another unit
+            if end > stop:  # the span ends in another unit
                 last = self._units[_LINES][self._last(unit, end)][1].item()
             else:
                 last = first + text.count("\n", max(start - begin, 0), max(end - begin, 0))
         return {"lines": [first, last]}
 
     def _last(self, unit: int, end: int) -> int:
-        """Return the unit from `unit` on that ends there."""
+        """Return the first unit from `unit` on that ends at `end` or later."""
         ends = self._units["unit_span"]
         while unit + 1 < len(ends) and ends[unit, 1] < end:
             unit += 1
@@ -70,7 +70,7 @@ class Places:
 
     @cached_property
     def _numbers(self) -> dict[str, list[int]]:
-        """The rows of each document: one, or one per section."""
+        """The rows of each document. A document with sections has one row per section."""
         names = unpack(self._units["document_ids_blob"], self._units["document_ids_offsets"])
         found: dict[str, list[int]] = {}
         for number, name in enumerate(names):
@@ -78,7 +78,7 @@ class Places:
         return found
 
     def spans_of_row(self, row: int) -> list[Locator]:
-        """Return the locators of a row of the documents' arrays."""
+        """Return the locators in a row of the documents' arrays."""
         if not self._has_marks:
             return []
         first, last = self._units[_HOLDS][row : row + 2].tolist()

@@ -31,7 +31,7 @@ class QueryPlan:
     top: int | None
     min_score: float
     automatic: bool
-    """Whether the mode was chosen by `auto`, which may do without an embedding model."""
+    """Whether `auto` chose the mode; then a query also works without the embedding model."""
     neighbourhoods: int
     """Number of top units whose neighbours in the mode's graph are read; 0 for modes without a graph."""
     explain: bool
@@ -39,9 +39,9 @@ class QueryPlan:
     filtered: FilterMask | None
     """Units that pass the filter, None without a filter."""
     newest: Path | None
-    """The folder of the index if newer documents come first among passages of comparable relevance."""
+    """Folder of the index if newer documents come first among passages of comparable relevance, else None."""
     condition: Condition | None = None
-    """The filter."""
+    """The parsed filter."""
     hops: Sequence[str] = ()
 
     @property
@@ -55,9 +55,9 @@ class QueryPlan:
         return None if self.filtered is None else self.filtered.core
 
     def ranked_text(self, question: str) -> str:
-        """Return the text that passages are ranked by: a question and its hops.
+        """Return the text that passages are ranked by: the question and its hops.
 
-        One walk from the words of both finds more than a walk from each: see
+        One walk that starts from the keywords of both finds more than two separate walks: see
         docs/how-to/assistants.md#hops.
         """
         return " ".join([question, *self.hops])
@@ -69,9 +69,9 @@ class QueryPlan:
         return any(TERMS.name in channel.needed(self.settings) for channel in channels)
 
     def request(self, budgets: Sequence[int] | None = None) -> _core.Request:
-        """Return the core's request with the time that is left.
+        """Return the request to the core, with the time that is left.
 
-        Other `budgets` come without `top`, and their contexts list every unit by itself, for reranking.
+        If `budgets` is given, `top` is ignored and contexts list every unit separately, as reranking needs.
         """
         return build_request(
             self.settings,
@@ -99,16 +99,16 @@ def plan_query(
     Args:
         opened: The generation to query.
         path: Folder of the index, for error messages.
-        query: The query; what it leaves out comes from the settings.
+        query: The query; fields that are None come from the settings.
         budgets: Checked budgets, which replace the budget of the query.
         count: Number of queries that share the time limit.
-        narrow: Leaves some of the units that pass the filter.
+        narrow: Function that selects some of the units that pass the filter.
 
     Raises:
         ConfigError: The mode is unknown, or its shares of the budget exceed 1.
         ModeUnavailable: The index cannot serve the mode.
         InputError: The filter names an unknown field.
-        DeadlineExceeded: The time was over before the filter was evaluated.
+        DeadlineExceeded: The time ran out before the filter was evaluated.
     """
     settings = opened.settings
     mode = choose_mode(opened, query.mode, path)
@@ -122,7 +122,7 @@ def plan_query(
         budgets = (min(settings.budget, ENDLESS) if query.budget is None else query.budget,)
     clock = Clock(settings.deadline if query.deadline is None else query.deadline, count)
     condition = opened.default_condition if query.condition is None else query.condition
-    split_budget(mode, settings)  # bad shares are refused before a model is called
+    split_budget(mode, settings)  # invalid shares are rejected before a model is called
     filtered = opened.filtered(condition, clock.left)
     if narrow is not None:
         filtered = narrow(filtered, clock)

@@ -1,4 +1,4 @@
-"""Preparation of queries for the core: vectors, proposals and rankings in Python."""
+"""Prepares queries for the core: vectors, candidates from hnswlib, and rankings by Python channels."""
 
 from __future__ import annotations
 
@@ -25,23 +25,29 @@ _LEAST_RANKED: Final = 64
 _USUAL_TOKENS: Final = 40
 """The core's first guess at the number of units to rank (rust/core/src/channels/print.rs)."""
 _SEEDS: Final = 256
-"""Keywords that a budget of 12,000 tokens uses, more than the entities that tables begin with."""
+"""Keywords that a budget of 12,000 tokens uses.
+
+This is more than the number of entities that tables start from.
+"""
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """Inputs of the core for some queries."""
+    """Inputs of the core for a batch of queries."""
 
     texts: list[str]
     """The texts to rank by."""
     vectors: NDArray[np.float32] | None = None
-    """Their vectors, if the mode uses vectors of a model; the core computes those of the fitted space."""
+    """Their vectors, if the mode uses vectors of a model. The core computes vectors of the fitted space."""
     terms: list[Terms] | None = None
-    """Their terms, if the mode matches words by learned weights."""
+    """Their weighted terms, if the mode matches words by learned weights."""
     near: Mapping[str, NDArray[np.uint32]] = field(default_factory=dict)
-    """By list of vectors, the ids that hnswlib found near each query; without it the core scans the list."""
+    """For each list of vectors, the ids that hnswlib found near each query.
+
+    The core scans the other lists.
+    """
     rankings: Mapping[str, list[Ranking]] = field(default_factory=dict)
-    """By channel, the ranking that a Python function returned for each query."""
+    """For each Python channel, its ranking for each query."""
     milliseconds: float = 0.0
     """Preparation time per query."""
     warnings: tuple[str, ...] = ()
@@ -50,18 +56,18 @@ class Prepared:
 def prepare(plan: QueryPlan, texts: list[str], threads: int = 0) -> Prepared:
     """Return the inputs of the core for some texts.
 
-    If `auto` chose the mode and its vectors are optional, a failing model costs the vectors and adds a
-    warning.
+    If `auto` chose the mode and its vectors are optional, a failing model adds a warning, and the query
+    continues without vectors.
 
     Raises:
         BackendMissing, BackendError, NetworkForbidden: The embedding model cannot be used.
-        ModelMismatch, ModeUnavailable: The sparse encoder is not that of the index, or none is named.
+        ModelMismatch, ModeUnavailable: The sparse encoder differs from that of the index, or is not set.
         DeadlineExceeded: Time is over.
     """
     vectors, seconds, failures = _embed(plan, texts)
     terms, weighing = _weigh(plan, texts, threads)
     seconds += weighing
-    # A filter makes hnswlib's proposals useless: the core then scans all vectors that match.
+    # hnswlib cannot filter, so with a filter the core scans all vectors that match.
     narrowed = plan.mask is not None
     near, cautions = _propose(plan, None if narrowed else vectors, threads)
     rankings: Mapping[str, list[Ranking]] = {}
@@ -76,7 +82,7 @@ def prepare(plan: QueryPlan, texts: list[str], threads: int = 0) -> Prepared:
 
 
 def _embed(plan: QueryPlan, texts: list[str]) -> tuple[NDArray[np.float32] | None, float, tuple[str, ...]]:
-    """Return the vectors of the texts if the mode uses a model's, the seconds it took, and warnings."""
+    """Return the vectors of the texts if the mode uses a model, the seconds that this took, and warnings."""
     embedder, channels = plan.opened.questions, plan.mode.channels
     if embedder is None or not texts or all(channel.vector == "no" for channel in channels):
         return None, 0.0, ()
@@ -93,7 +99,7 @@ def _embed(plan: QueryPlan, texts: list[str]) -> tuple[NDArray[np.float32] | Non
 
 
 def _weigh(plan: QueryPlan, texts: list[str], threads: int) -> tuple[list[Terms] | None, float]:
-    """Return the terms of the texts if the mode matches words by learned weights, and the seconds it took."""
+    """Return the weighted terms of the texts if the mode uses learned weights, and the seconds it took."""
     if not texts or not plan.has_terms:
         return None, 0.0
     from ketrag_fast.systems.shared import TERMS
@@ -110,7 +116,7 @@ def _weigh(plan: QueryPlan, texts: list[str], threads: int) -> tuple[list[Terms]
 def _propose(
     plan: QueryPlan, vectors: NDArray[np.float32] | None, threads: int
 ) -> tuple[dict[str, NDArray[np.uint32]], tuple[str, ...]]:
-    """Return hnswlib's proposals by list, and warnings. If they are too few, the core scans all vectors."""
+    """Return hnswlib's candidates by list, and warnings. If there are too few, the core scans all vectors."""
     near: dict[str, NDArray[np.uint32]] = {}
     warnings: dict[str, None] = {}
     opened = plan.opened
@@ -129,7 +135,7 @@ def _propose(
 
 
 def _proposal_size(plan: QueryPlan, name: str) -> int:
-    """Return how many rows of a list of vectors to propose."""
+    """Return the number of candidates to request from a list of vectors."""
     if name != "units":
         return max(_SEEDS, 2 * int(plan.settings.value("seed_entities")))
     rows = max(_LEAST_RANKED, max(plan.budgets, default=0) // _USUAL_TOKENS)

@@ -1,4 +1,4 @@
-"""Queries without their text, prepared to be answered by the core alone, and the core's HTTP front."""
+"""Query plans that the core answers without Python, and the core's HTTP front end that uses them."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from ketrag_fast.models.embedders.query_vectors import QueryEmbedder
 
 Write = Callable[[Any], bytes]
-"""Returns a value as JSON."""
+"""Function that returns a value as JSON."""
 
 
 Plan = _core.Plan
-"""Answers the questions of requests with equal fields."""
+"""Plan of the core for requests that differ only in their text."""
 Front = _core.Front
-"""Answers plain requests over HTTP by plans, and passes all others on."""
+"""HTTP front end that answers plain requests from plans and forwards all other requests."""
 
 
 def prepare_plan(opened: Opened, path: Path, query: Query, write: Write) -> Plan | None:
-    """Return a plan that answers queries like this one with JSON, without the interpreter.
+    """Return a plan that answers queries with the same options as JSON, without the interpreter.
 
-    None if their contexts need Python: explanations, reranking, channels in Python, printed graph
+    Returns None if the contexts need Python: explanations, reranking, channels in Python, printed graph
     nodes, neighbours, or approximate search. Raises what `plan_query` raises.
     """
     plan = plan_of_core(opened, path, query)
@@ -57,19 +57,22 @@ def prepare_plan(opened: Opened, path: Path, query: Query, write: Write) -> Plan
 
 
 def plan_of_core(opened: Opened, path: Path, query: Query) -> QueryPlan | None:
-    """Return the plan of a query if the core alone can answer it. Raises what `plan_query` raises."""
+    """Return the plan of a query if the core alone can answer it, else None.
+
+    Raises what `plan_query` raises.
+    """
     plan = plan_query(opened, path, query)
     return plan if _is_plain(plan, embeds=_embedder_of(plan) is not None) else None
 
 
 def _embedder_of(plan: QueryPlan) -> QueryEmbedder | None:
-    """Return the model whose vectors the mode uses, if it uses any."""
+    """Return the model whose vectors the mode uses, or None."""
     unused = all(channel.vector == "no" for channel in plan.mode.channels)
     return None if unused else plan.opened.questions
 
 
 def _is_plain(plan: QueryPlan, *, embeds: bool) -> bool:
-    """Return whether the core alone can answer the queries of a plan."""
+    """Return whether the core can answer the queries of a plan without Python."""
     recipe, channels = plan.mode.recipe, plan.mode.channels
     approximate = embeds and bool(plan.opened.graphs) and recipe.join != "fuse"
     return not (

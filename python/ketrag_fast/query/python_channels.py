@@ -1,4 +1,4 @@
-"""Channels written in Python: called for each question, checked before the core prints."""
+"""Channels written in Python. Each is called once per question, and its ranking is checked."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def rank_in_python(
 ) -> dict[str, list[Ranking]]:
     """Return the rankings of the mode's Python channels: for each channel, one ranking per question.
 
-    With `every_unit` a channel ranks all units, because the core drops those that a filter
-    excludes. Raises ExtensionError, which names system and channel, if one fails or returns a bad ranking.
+    With `every_unit` a channel ranks all units, because the core later drops those that a filter
+    excludes. Raises ExtensionError with the system and channel if a channel fails or its ranking is invalid.
     """
     opened, budget, deadline = plan.opened, max(plan.budgets, default=0), plan.clock.each()
     rankings: dict[str, list[Ranking]] = {}
@@ -82,7 +82,7 @@ def _rank_channel(
         raise
     except Exception as error:
         if isinstance(error, KetragError) and registry().origins.get(_owner(channel)) == OWN:
-            raise  # an error of this package has a hint already
+            raise  # errors of this package already have a hint
         raise ExtensionError(f"{_label(channel)} failed: {type(error).__name__}: {error}") from error
     try:
         return _check_ranking(ids, scores, units)
@@ -100,7 +100,10 @@ def _label(channel: Channel) -> str:
 
 
 def _check_ranking(ids: Any, scores: Any, units: int) -> Ranking:
-    """Return a ranking as the core takes it. Raises ValueError with a noun phrase for what is wrong."""
+    """Return a ranking in the form that the core accepts.
+
+    Raises ValueError; its text completes "returned ...".
+    """
     try:
         numbers, values = np.asarray(ids), np.asarray(scores, np.float64)
     except (TypeError, ValueError) as error:
@@ -124,7 +127,7 @@ def _check_ranking(ids: Any, scores: Any, units: int) -> Ranking:
 
 
 def fitted_vectors(opened: Opened, texts: Sequence[str]) -> NDArray[np.float32] | None:
-    """Return vectors in the space fitted on the corpus; None if the index has a model's vectors or none."""
+    """Return vectors of texts in the space fitted on the corpus; None if the index has no such space."""
     from ketrag_fast.kernels.text import pack
     from ketrag_fast.systems.shared.rows import strings, word_rows
 

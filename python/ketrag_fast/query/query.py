@@ -1,4 +1,4 @@
-"""The query as a value: text, mode, limits and filters, validated once."""
+"""The query: text, mode, limits and filters, validated on construction."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Filter = str | Mapping[str, Any]
 
 
 class QueryFields(TypedDict, total=False):
-    """The fields of a `Query` besides its text, as `Index.retrieve` takes them by keyword."""
+    """Keyword arguments of `Index.retrieve`: the fields of a `Query` except its text."""
 
     mode: str | None
     budget: int | None
@@ -50,12 +50,12 @@ class Query:
         min_score: Minimum relevance of a passage, from 0 to 1 (`Passage.relevance`).
         filter: Condition on document metadata. Only passages of matching documents are returned; other
             documents may lead to them.
-        allow: Condition that says which documents the caller may see. The result is that of an index of
-            these documents alone (see `Index.allowed`).
+        allow: Condition on metadata that selects the documents that the caller may see. The result is the
+            same as from an index of these documents alone (see `Index.allowed`).
         deadline: Time limit in seconds.
-        explain: Whether each passage says why it was retrieved (`Passage.why`).
-        hops: Names or sub-questions on the way to the answer that the caller knows already. Passages are
-            ranked by them, too; a reranker and a language model get the question alone.
+        explain: Whether each passage includes the reasons why it was retrieved (`Passage.why`).
+        hops: Names or sub-questions on the way to the answer that the caller already knows. Passages are
+            ranked by the question and the hops; a reranker and a language model get the question alone.
         newest: Whether newer documents come first among passages of comparable relevance.
 
     Raises:
@@ -99,7 +99,7 @@ class Query:
             raise ConfigError(f"mode must be a str, got a {type(self.mode).__name__}")
         if self.newest is not None and not isinstance(self.newest, bool):
             raise ConfigError(f"newest must be a bool, got a {type(self.newest).__name__}")
-        assign = object.__setattr__  # the value is frozen
+        assign = object.__setattr__  # the dataclass is frozen
         if self.budget is not None:
             assign(self, "budget", check_budget(self.budget))
         if self.top is not None:
@@ -119,22 +119,25 @@ class Query:
             assign(self, "visible", allow_condition(self.allow))
 
     def without_allow(self, deadline: float | None) -> Query:
-        """Return the query for an index that holds only visible documents, with the time that is left."""
+        """Return the query for an index that holds only the allowed documents, with the time that is left."""
         return replace(self, allow=None, deadline=deadline)
 
 
 @dataclass(frozen=True, slots=True)
 class QueryBatch:
-    """Queries with equal options, which are ranked together; `positions` are theirs in the caller's list."""
+    """Queries with equal options, which are ranked together.
+
+    `positions` are their positions in the caller's list.
+    """
 
     query: Query
-    """The first of them: its fields besides the text hold for all."""
+    """The first query. All fields except the text are the same for every query of the batch."""
     questions: list[str]
     positions: list[int]
 
 
 def as_query(query: str | Query, fields: QueryFields) -> Query:
-    """Return a query made from a text and fields, or a query with some fields replaced."""
+    """Return a query from a text and fields, or an existing query with these fields replaced."""
     if isinstance(query, Query):
         return replace(query, **fields) if fields else query
     return Query(query, **fields)
@@ -151,7 +154,7 @@ def batches_of(queries: Sequence[str | Query], fields: QueryFields) -> list[Quer
         )
     batches: dict[Hashable, QueryBatch] = {}
     for position, item in enumerate(queries):
-        key: Hashable = None  # the texts share their options, which are validated once
+        key: Hashable = None  # all texts have the same options, which are validated once
         query: Query | None = None
         if isinstance(item, Query):
             query = as_query(item, fields)

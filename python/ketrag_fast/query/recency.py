@@ -1,6 +1,6 @@
-"""Newer documents first among passages of comparable relevance, for the setting `newest`.
+"""Puts newer documents first among passages of comparable relevance, for the setting `newest`.
 
-The clock of the machine plays no role: only the dates of the documents are compared with each other.
+The current time is not used: the dates of documents are compared only with each other.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
     from ketrag_fast.query.open_generation import Opened
 
 COMPARABLE: Final = 0.2
-"""Maximum difference between comparable passages, as a share of the best score."""
+"""Maximum difference between the scores of comparable passages, as a share of the best score."""
 _BITS: Final = 3
-"""Bits of their sketches by which copies differ at most, as in the core."""
+"""Maximum number of bits by which the sketches of copies differ, as in the core."""
 _FEW: Final = 10
-"""With as many passages or more, comparable ones are also at most half as far behind as the last one is."""
+"""With at least this many passages, the difference is also at most half of that between first and last."""
 
 
 def newest_first(scores: NDArray[np.float64], days: Sequence[str]) -> list[int]:
     """Return positions in the preferred order.
 
-    Starting with the best, each passage leads a group of those that follow it with a comparable score. A
-    group is ordered by date, newest first; passages of the same day, and those without a date at the end,
-    keep their order.
+    Starting with the best passage, passages that follow with a comparable score form a group. A group is
+    ordered by date, newest first; passages without a date come last. Passages of the same day keep their
+    order.
 
     Args:
         scores: Scores of passages, best first.
-        days: Their dates, "" for none. Dates of a year or a month come after those of its days.
+        days: Their dates, "" if unknown. A year or a month counts as older than each of its days.
 
     Examples:
         >>> newest_first(np.array([9.0, 8.5, 8.4, 3.0]), ["2024-05-01", "", "2026-01-31", "2026-11-01"])
@@ -61,9 +61,9 @@ def newest_first(scores: NDArray[np.float64], days: Sequence[str]) -> list[int]:
 
 
 def newest_copies_first(order: list[int], days: Sequence[str], keys: Sequence[tuple[int, int]]) -> list[int]:
-    """Return an order in which the newest of nearly equal passages has the place of the first of them.
+    """Return the order after swapping the newest of nearly equal passages with the first of them.
 
-    A query prints only the first of them. `keys` are the two numbers of each passage in `unit_keys`.
+    A query prints only the first one. `keys` are the two numbers of each passage in `unit_keys`.
     """
     order = list(order)
     for place, first in enumerate(order):
@@ -80,10 +80,10 @@ def newest_copies_first(order: list[int], days: Sequence[str], keys: Sequence[tu
 
 
 def days_of(opened: Opened, folder: Path, units: Sequence[int]) -> list[str]:
-    """Return the date of the document of each unit, "" for none.
+    """Return the date of each unit's document, "" if unknown.
 
-    It is the latest of `modified` and `date` in its metadata, else its `year`, else the day on which its file
-    was changed last when the index read it (UTC).
+    The date is the later of `modified` and `date` in the metadata, else `year`, else the day (UTC) of the
+    file's last change at the time when the index read it.
     """
     found = []
     for unit in units:
@@ -101,7 +101,7 @@ def days_of(opened: Opened, folder: Path, units: Sequence[int]) -> list[str]:
 
 
 def _file_days(folder: Path, names: Sequence[str]) -> dict[str, str]:
-    """Return the days on which the files of documents were changed, by document."""
+    """Return the day of the last change of each document's file, by document."""
     stamps = read_stamps(Layout(folder))
     if stamps is None:
         return {}

@@ -1,4 +1,4 @@
-"""Modes as recipes of channels, and the request to the core that a recipe becomes."""
+"""Modes as recipes of channels, and the conversion of a recipe to a request to the core."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.spec.system import REST, Channel, Recipe
 
 _ROLLOVER: Final = {"texts": "last", "graph": "first"}
-"""Values of rules for rollover in the core's terms."""
+"""Rollover rules by name, as the numbers that the core uses."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModeRecipe:
-    """A mode, looked up once per query: its name, its recipe and the recipe's channels in order."""
+    """A mode: its name, its recipe, and the channels of the recipe in order."""
 
     name: str
     recipe: Recipe
     channels: tuple[Channel, ...]
 
     def channel(self, name: str) -> Channel:
-        """Return one of the channels by name."""
+        """Return the channel with a name."""
         return next(channel for channel in self.channels if channel.name == name)
 
 
@@ -52,13 +52,13 @@ def build_request(
     Args:
         settings: Settings of the index; the options of the channels come from them.
         mode: The mode's recipe.
-        budgets: Budgets in tokens; the core prints a context for each.
+        budgets: Budgets in tokens; the core prints one context per budget.
         top: Maximum number of passages.
         deadline: Seconds left.
         mask: Units that may be printed, None for all.
         min_score: Minimum relevance of a printed unit.
-        once: Print one of equal or nearly equal units, and neighbours as one passage, unless chunks are
-            the fixed windows of the published systems.
+        once: Print only one of nearly equal units, and adjacent units as one passage. Ignored if chunks
+            are the fixed windows of the published systems.
 
     Raises:
         ConfigError: The shares of the budget add up to more than 1.
@@ -84,12 +84,12 @@ def build_request(
 
 
 def prints_once(settings: Settings) -> bool:
-    """Return whether copies are printed once and neighbours joined: not in the published systems."""
+    """Return whether to print copies once and to merge adjacent units. False for the published systems."""
     return settings.cut != "windows" and not settings.system.endswith(":reference")
 
 
 def split_budget(mode: ModeRecipe, settings: Settings) -> list[tuple[str, float]]:
-    """Return each channel with its share of the budget. Raises ConfigError if they add up to more than 1."""
+    """Return each channel with its share of the budget. Raises ConfigError if the sum of shares exceeds 1."""
     recipe = mode.recipe
     if recipe.join == "fuse":
         return [(name, 1 / len(recipe.shares)) for name in recipe.channels]

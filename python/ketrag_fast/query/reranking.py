@@ -1,4 +1,4 @@
-"""Ranking by the core, and a new order of the first passages: by a cross-encoder, by their dates, or both."""
+"""Ranking by the core, then reranking of the top passages by a cross-encoder, by date, or both."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from ketrag_fast.query.python_channels import Ranking
 
 DEPTH: Final = 30
-"""Number of passages per question that get a new order; later ones keep their ranks."""
+"""Number of top passages per question that are reranked; later passages keep their ranks."""
 _LONG: Final = 1024
-"""Tokens that nearly every passage stays below: a context with room for DEPTH more has enough to rerank."""
+"""Token count that few passages exceed; a budget with room for DEPTH such passages has enough to rerank."""
 _NAME: Final = "rerank"
 
 
@@ -30,7 +30,7 @@ def rank(
 ) -> tuple[_core.Request, list[_core.Reply]]:
     """Return the request of the mode and the core's reply to each question, reranked if the plan says so.
 
-    `threads` is None for one question on this thread.
+    If `threads` is None, a single question is ranked on the calling thread.
 
     Raises:
         ConfigError: The mode prints more than one list of passages and cannot be reranked.
@@ -69,14 +69,14 @@ def rank(
 
 
 def _wish(plan: QueryPlan) -> str:
-    """Return the setting that asks for another order."""
+    """Return the name of the setting that requests reranking."""
     return "newest" if plan.opened.reranker is None else "rerank"
 
 
 def _reorder(
     plan: QueryPlan, model: CrossEncoder | None, question: str, reply: _core.Reply, threads: int | None
 ) -> Ranking:
-    """Return the units of a reply, the first DEPTH in the order of a cross-encoder's scores, or of dates."""
+    """Return the units of a reply, with the first DEPTH reordered by a cross-encoder's scores or by date."""
     printed = reply.contexts[0]
     units, spans = printed.units[:DEPTH].tolist(), printed.spans[:DEPTH]
     if (not units and printed.text) or len(printed.nodes):
@@ -87,7 +87,7 @@ def _reorder(
         places = plan.opened.searcher.places(units, [end - start for start, end in spans])
         texts = [context + text for *_, text, context in places]
         found = model.scores(question, texts, threads=threads, seconds=plan.clock.each()).astype(np.float64)
-        order = np.argsort(-found, kind="stable")  # equal scores keep the order of the first ranking
+        order = np.argsort(-found, kind="stable")  # equal scores keep the order of the core's ranking
         first, scores = first[order], found[order]
     if plan.newest is not None:
         from ketrag_fast.query.recency import days_of, newest_copies_first, newest_first

@@ -1,4 +1,4 @@
-"""Retrieval: from a resolved query to contexts."""
+"""Retrieval: runs a resolved query and returns contexts."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def run_plan(
     """Return the contexts of each question, one per budget.
 
     Args:
-        plan: What the questions have in common.
-        questions: Checked texts.
+        plan: The plan that the questions share.
+        questions: Validated texts.
         threads: Number of threads, 0 for all cores; None ranks a single question on this thread.
         quoted: Whether the best sentences of neighbouring units are added, in modes that read them.
     """
     prepared = prepare(plan, [core_text(plan.ranked_text(one)) for one in questions], threads or 0)
     if plan.mode.recipe.surveys:
-        from ketrag_fast.query.survey import survey_all  # with what finds themes
+        from ketrag_fast.query.survey import survey_all  # it imports the code for themes
 
         return survey_all(plan, questions, prepared, threads)
     request, replies = rank(plan, questions, prepared, threads)
@@ -54,7 +54,7 @@ def run_plan(
 
 
 def check_threads(threads: int) -> int:
-    """Return a number of threads. Raises InputError if it is out of range."""
+    """Return a valid number of threads. Raises InputError if it is out of range."""
     if not 0 <= whole("threads", threads) <= _MOST_THREADS:
         raise InputError(f"threads must be from 0 to {_MOST_THREADS}, got {short_repr(threads)}")
     return threads

@@ -1,4 +1,4 @@
-"""Search for people and assistants: hits with places and snippets, and exact matches."""
+"""Search for people and assistants: hits with locations and snippets, and exact matches."""
 
 from __future__ import annotations
 
@@ -38,29 +38,29 @@ if TYPE_CHECKING:
 
 Globs = str | Sequence[str] | None
 _POSITION: Final = ("lines", "page", "cell", "time")
-"""Fields of a place that say where in a file it is."""
+"""Fields of a location that give the position in a file."""
 
 
 _ENDLESS: Final = 2**62
 _AHEAD: Final = 4
-"""Blocks for each thread that are read before it is decided whether more are needed."""
+"""Blocks per thread that are searched ahead before checking whether more are needed."""
 
 
 LINES: Final = 2
 _WORD: Final = re.compile(r"[^\W_]+(?:['’.][^\W_]+)*")
 _PAIR: Final = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u9fff]")
-"""Scripts without spaces, whose keywords are pairs of letters."""
+"""Scripts without spaces between words; their keywords are pairs of letters."""
 _SENTENCE: Final = re.compile(r"(?<=[.!?。！？;])\s+")
 _LONG: Final = 160
-"""Characters from which a line is divided at the ends of its sentences."""
+"""Minimum length in characters of a line that is split into sentences."""
 
 _ENOUGH: Final = 80
-"""Characters of a line that is shown alone if no other line has a word of the query."""
+"""Minimum length in characters of a line that is shown alone if no other line has a keyword of the query."""
 
 
 @dataclass(frozen=True)
 class Searcher:
-    """Searches one opened generation; `folder` is that of its tables."""
+    """Searches one opened generation. `folder` is the folder of its tables."""
 
     opened: Opened
     folder: Path
@@ -71,7 +71,7 @@ class Searcher:
 
     @property
     def units(self) -> Mapping[str, NDArray[Any]]:
-        """Arrays of the stage `units`."""
+        """The arrays of the stage `units`."""
         return self.opened.generation.stages["units"]
 
     # ------------------------------------------------------------ ranked
@@ -84,7 +84,7 @@ class Searcher:
         globs: Globs,
         pattern: _core.Pattern | None,
     ) -> Hits:
-        """Return the best `count` passages for a query, of those that globs and pattern leave."""
+        """Return the best `count` passages for a query among those that match the globs and the pattern."""
 
         def narrow(filtered: FilterMask | None, clock: Clock) -> FilterMask | None:
             fits = self._units(None if filtered is None else filtered.fits, globs)
@@ -100,7 +100,10 @@ class Searcher:
         return self.hits(context, count, plan.ranked_text(query.text))
 
     def hits(self, context: Context, count: int, ranked: str) -> Hits:
-        """Return the first `count` passages of a context as hits. They were ranked by the text `ranked`."""
+        """Return the first `count` passages of a context as hits.
+
+        `ranked` is the text that they were ranked by.
+        """
         passages = context.passages[:count]
         files = self.paths.of(passage.document for passage in passages)
         snippets = Snippets(self.opened, ranked)
@@ -116,7 +119,7 @@ class Searcher:
 
     def _hit(self, rank: int, passage: Passage, snippets: Snippets, files: Mapping[str, SourceFile]) -> Hit:
         text, location, title, start = passage.text, passage.location, passage.title, passage.start
-        if passage.units:  # of neighbours that were found together, the best one is shown
+        if passage.units:  # of adjacent passages, only the best one is shown
             span = span_of(self.units, passage.unit)
             text, title, start = span.text, span.title, span.start
             location = self.opened.places.of_unit(passage.unit, span.start, span.end)
@@ -135,7 +138,7 @@ class Searcher:
     def _text_lines(
         self, place: Mapping[str, Any], document: str, start: int, text: str
     ) -> tuple[int, int] | None:
-        """Return the lines of the indexed text that a passage has, if it has no other position."""
+        """Return the lines of the indexed text that a passage covers, if it has no other position."""
         if any(place[field] is not None for field in _POSITION):
             return None
         number = self.opened.texts.numbers.get(document)
@@ -145,7 +148,7 @@ class Searcher:
         return first, first + text.count("\n")
 
     def _units(self, fits: NDArray[np.bool_] | None, globs: Globs) -> NDArray[np.bool_] | None:
-        """Return the units of a mask that are in documents which globs want."""
+        """Return the units of a mask whose documents match the globs."""
         documents = self._documents_of(globs)
         if documents is None:
             return fits
@@ -162,7 +165,7 @@ class Searcher:
         return documents_of_globs(self.opened, globs, self.paths)
 
     def _documents(self, filtered: FilterMask | None, globs: Globs) -> NDArray[np.bool_] | None:
-        """Return the documents that a filter and globs leave; None for all."""
+        """Return a mask of the documents that match a filter and globs; None for all documents."""
         wanted = self._documents_of(globs)
         if filtered is None or filtered.core is None:
             return wanted
@@ -193,7 +196,7 @@ class Searcher:
         globs: Globs,
         check: Callable[[], object],
     ) -> dict[str, int]:
-        """Return the number of matching lines of each file, or document without one, that has any."""
+        """Return the number of matching lines of each file (or document without a file) that has any."""
 
         counted = matching_counts(self.opened, pattern, self._documents(filtered, globs), check)
         names = self.opened.texts.names
@@ -231,12 +234,12 @@ class Searcher:
         return range(first, last)
 
     def files(self, filtered: FilterMask | None, globs: Globs) -> Files:
-        """Return the files of the documents that a filter and globs leave, in index order."""
+        """Return the files of the documents that match a filter and globs, in index order."""
         texts, wanted = self.opened.texts, self._documents(filtered, globs)
         specs = self.paths.specs()
         first: dict[str, int] = {}
         for at in range(len(texts)) if wanted is None else np.flatnonzero(wanted).tolist():
-            name = texts.names[at]  # of the rows of a sheet only the first one
+            name = texts.names[at]  # a sheet is listed once, by its first row
             first.setdefault(without_part(name) if name in specs else name, at)
         files = self.paths.of(texts.names[at] for at in first.values())
         found: dict[str, tuple[str, int]] = {}
@@ -256,9 +259,9 @@ class Searcher:
 
 @dataclass(frozen=True, slots=True)
 class FoundLine:
-    """A line that matches: the number of its document, its range in code points, and its text.
+    """A matching line: the number of its document, its range in code points, and its text.
 
-    The number of the line is None if the document has no lines of a file. `text_line` counts those of the
+    The line number is None if the document's source has no lines. `text_line` is the line number in the
     indexed text.
     """
 
@@ -276,7 +279,7 @@ def matching_lines(
     limit: int | None,
     check: Callable[[], object],
 ) -> Iterator[FoundLine]:
-    """Yield the lines that match in the wanted documents, in index order, at most `limit`."""
+    """Yield at most `limit` matching lines of the wanted documents, in index order."""
     most = _ENDLESS if limit is None else limit
     texts = opened.texts
 
@@ -311,7 +314,7 @@ def matching_counts(
     wanted: NDArray[np.bool_] | None,
     check: Callable[[], object],
 ) -> list[tuple[int, int]]:
-    """Return the wanted documents that have matching lines, with the number of these."""
+    """Return the wanted documents that have matching lines, with the number of matching lines of each."""
     texts = opened.texts
 
     def count(numbers: NDArray[np.int64]) -> list[tuple[int, int]]:
@@ -324,14 +327,14 @@ def matching_counts(
 
 
 def _in_order(work: Callable[[Any], Any], blocks: list[Any], opened: Opened) -> Iterator[Any]:
-    """Yield the results for blocks. Some are computed at the same time, and none far ahead of need."""
+    """Yield the results of blocks in order. Some blocks are computed in parallel, and few in advance."""
     step = opened.threads * _AHEAD
     for at in range(0, len(blocks), step):
         yield from map_threads(work, blocks[at : at + step], opened.threads)
 
 
 class Snippets:
-    """Finds the lines of passages for one query."""
+    """Selects the lines of passages that are shown for one query."""
 
     def __init__(self, opened: Opened, question: str) -> None:
         stages = opened.generation.stages
@@ -342,14 +345,14 @@ class Snippets:
         self._known: dict[str, float] = {}
 
     def lines(self, text: str, first: int | None) -> tuple[ShownLine, ...]:
-        """Return the best one or two lines of a passage. `first` is the number of its first line."""
+        """Return the best one or two lines of a passage. `first` is the line number of its first line."""
         rows = list(_pieces(text))
         marked = [self._marks(piece) for _, piece in rows]
         words = [{word: weight for word, weight, _ in marks} for marks in marked]
         seen: set[str] = set()
         best: list[int] = []
         for _ in range(min(LINES, len(rows))):
-            # A word counts once, so that the second line adds to the first.
+            # A keyword counts once, so the second line is chosen for keywords that the first one lacks.
             score = [
                 sum(weight * (1 if word not in seen else 0.1) for word, weight in own.items())
                 for own in words
@@ -359,7 +362,7 @@ class Snippets:
                 key=lambda at: (-score[at], _apart(at, best), at),
             )
             if best and not words[order[0]] and len(rows[best[0]][1]) >= _ENOUGH:
-                break  # a long line says more than another one without a word of the query
+                break  # one long line is more useful than a second line without a keyword of the query
             best.append(order[0])
             seen |= words[order[0]].keys()
         found = []
@@ -370,11 +373,11 @@ class Snippets:
         return tuple(found)
 
     def marks(self, text: str) -> tuple[tuple[int, int], ...]:
-        """Return where words of the query are in a text."""
+        """Return the ranges of the query's keywords in a text."""
         return tuple(span for _, _, span in self._marks(text))
 
     def _marks(self, text: str) -> list[tuple[str, float, tuple[int, int]]]:
-        """Return the words of the query in a text: the word as written, its weight, and its range."""
+        """Return the query's keywords in a text: each word as written, its weight, and its range."""
         found = []
         for match in _WORD.finditer(text):
             weight = self._weight(match[0])
@@ -391,7 +394,7 @@ class Snippets:
         return found
 
     def _weight(self, word: str) -> float:
-        """Return the rarity of a word if the query has it, in whatever form; else 0."""
+        """Return the rarity of a word if any form of it is in the query, else 0."""
         known = self._known.get(word)
         if known is None:
             keys = () if _PAIR.match(word) else _core.lexical_keywords(word, languages=self._languages)
@@ -400,12 +403,15 @@ class Snippets:
 
 
 def _apart(at: int, best: Sequence[int]) -> int:
-    """Return how far a line is from the chosen ones: the line below first, then the one above."""
+    """Return the distance of a line from the chosen lines. The line below is nearer than the line above."""
     return min((abs(2 * (at - other) - 1) for other in best), default=0)
 
 
 def _pieces(text: str) -> list[tuple[int, str]]:
-    """Return the lines of a text without blank ones, long ones in sentences, each with its line's number."""
+    """Return the lines of a text with their numbers.
+
+    Blank lines are left out, long lines split into sentences.
+    """
     found = []
     for number, line in enumerate(text.split("\n")):
         line = line.strip()
@@ -417,7 +423,7 @@ def _pieces(text: str) -> list[tuple[int, str]]:
 
 
 def _rarities(opened: Opened, keywords: Sequence[str]) -> Mapping[str, float]:
-    """Return a weight for each keyword: the fewer passages have it, the more."""
+    """Return a weight for each keyword, higher for keywords that fewer passages have."""
     links = opened.generation.stages.get("links")
     if links is None or not keywords:
         return dict.fromkeys(keywords, 1.0)

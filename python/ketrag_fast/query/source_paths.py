@@ -1,4 +1,4 @@
-"""The files that documents were read from, as the tables of an index name them."""
+"""Paths of the files that documents were read from, from the tables of an index."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ketrag_fast.storage.origins import base_of, file_of
 from ketrag_fast.storage.source_stamps import read_stamps
 
 _PART: Final = re.compile(r"[#:][^/#:]*$")
-"""What the id of a row or line has after the name of its file."""
+"""The suffix that the id of a row or line has after its file name."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """The file of a document: its absolute path, its source, and whether it is as it was indexed.
+    """The file of a document: its absolute path, its source, and its state since it was indexed.
 
-    `state` is "changed", "missing" or None. `part` is what the document is in the file: `#2` for a row,
-    `/notes.txt` for a member of an archive.
+    `state` is "changed", "missing", or None if unchanged. `part` locates the document in the file: `#2` for
+    a row, `/notes.txt` for a member of an archive.
     """
 
     path: str
@@ -33,13 +33,13 @@ class SourceFile:
 
 
 class SourcePaths:
-    """Files by document. The tables are opened for each call, so that a build is not held up."""
+    """Finds the files of documents. Each call opens the tables again, so that a build need not wait."""
 
     def __init__(self, folder: Path) -> None:
         self._layout = Layout(folder)
 
     def of(self, names: Iterable[str]) -> dict[str, SourceFile]:
-        """Return the files of documents; those that a program passed have none."""
+        """Return the files of documents by document. Documents that a program passed have no file."""
         found = {}
         stamps = read_stamps(self._layout)
         for name, spec in self.specs(dict.fromkeys(names)).items():
@@ -48,7 +48,7 @@ class SourcePaths:
             if path is None:
                 state = "missing"
                 if base.is_dir() and not _is_file_name(name):
-                    continue  # the id is one that a line of a data set has
+                    continue  # the id looks like that of a line of a data set
                 plain = without_part(name)
                 is_source = base.name == plain and not base.is_dir()
                 path = base if is_source else base.joinpath(*plain.split("/"))
@@ -61,7 +61,7 @@ class SourcePaths:
         return found
 
     def specs(self, names: Iterable[str] | None = None) -> Mapping[str, str]:
-        """Return the source of each document, or of all documents."""
+        """Return the sources of some documents, or of all documents."""
         from ketrag_fast.storage.source_table import open_sources
 
         if not self._layout.tables.is_file():
@@ -71,14 +71,14 @@ class SourcePaths:
 
 
 def _is_file_name(name: str) -> bool:
-    """Return whether an id ends like the name of a file that a reader takes."""
+    """Return whether an id ends with the extension of a file type that a reader supports."""
     from ketrag_fast.readers.file_types import BY_SUFFIX
 
     return PurePosixPath(without_part(name)).suffix.lower() in BY_SUFFIX
 
 
 def without_part(name: str) -> str:
-    """Return the id of a row or line without what it has after the name of its file.
+    """Return the id of a row or line without the suffix after its file name.
 
     Examples:
         >>> without_part("crew.csv#2")
@@ -88,7 +88,7 @@ def without_part(name: str) -> str:
 
 
 def sources_of(path: Path) -> tuple[str, ...]:
-    """Return the sources of an index; none if they cannot be read."""
+    """Return the sources of an index, or an empty result if they cannot be read."""
     from ketrag_fast.storage.source_table import open_sources
 
     tables = Layout(path).tables

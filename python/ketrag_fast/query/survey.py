@@ -1,9 +1,10 @@
-"""Contexts for questions about the whole: excerpts of many documents, under the labels of their themes.
+"""Contexts for questions about the whole index: excerpts of many documents, grouped by theme.
 
-The ranked passages are read as windows of a few sentences. Documents share the budget by their relevance, so
-that the best ones have long excerpts and many others short ones. A window that repeats another one is left
-out. The passages are clustered into themes, which are the headings. A question of general words alone ("What
-are these documents about?") gets the central sentences of the themes of the whole index instead.
+The ranked passages are divided into windows of a few sentences. Documents share the budget by relevance: the
+best documents get long excerpts, many others short ones. A window that repeats another window is omitted.
+The passages are clustered into themes, whose labels are the headings. For a question of general words alone
+("What are these documents about?"), the context has the central sentences of the themes of the whole index
+instead.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
@@ -25,9 +26,9 @@ from ketrag_fast.query.answer.quotes import best_sentences
 from ketrag_fast.query.plan import QueryPlan
 from ketrag_fast.query.preparation import Prepared
 from ketrag_fast.query.reranking import run
-from ketrag_fast.query.themes.clusters import Keywords, cluster
+from ketrag_fast.query.themes.clusters import NO_THEME, Keywords, cluster
 from ketrag_fast.query.themes.describe import QUOTES, find_themes
-from ketrag_fast.query.themes.labels import Speller, term_weights
+from ketrag_fast.query.themes.labels import I64, Speller, term_weights
 from ketrag_fast.query.themes.plain_words import PLAIN_WORDS, WORDS_FOR_DOCUMENTS
 from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.shared import has_model
@@ -35,35 +36,37 @@ from ketrag_fast.systems.shared.document_languages import languages_of
 from ketrag_fast.types import Context, Passage, Quote, Section, Theme, ThemeQuote
 
 READ: Final = 80_000
-"""Tokens of ranked passages that are read."""
+"""Maximum size of the ranked passages that are read, in tokens."""
 _MOST: Final = 300
-"""Passages that are read at most."""
+"""Maximum number of passages that are read."""
 _DOCUMENTS: Final = 60
-"""Documents that share the budget at most."""
+"""Maximum number of documents that share the budget."""
 _HALVED: Final = 10
-"""The document of this rank has half of the relevance of the first one."""
+"""Rank at which a document has half of the relevance of the first one."""
 _LEAST: Final = 40
-"""Tokens that a document costs before they count: the larger, the fewer documents share the budget."""
+"""Fixed cost of a document in tokens. With a larger cost, fewer documents share the budget."""
 _WINDOW: Final = 4
-"""Sentences of an excerpt at first."""
+"""Number of sentences of an excerpt before it grows."""
 _SMALLEST: Final = 10
-"""Tokens of the smallest share of a document."""
+"""Minimum share of a document in tokens."""
 _SHORTEST: Final = 50
-"""Tokens to which the first excerpt of a document may be cut."""
+"""Minimum length in tokens to which the first excerpt of a document may be cut."""
 _OF_DOCUMENT: Final = 6
-"""Passages of a document that are read."""
+"""Maximum number of passages of a document that are read."""
 _ALIKE: Final = 0.5
-"""Keywords of two windows that both have, as a share of all, above which one repeats the other."""
+"""Share of common keywords above which one window counts as repeating another."""
+_SPELLING: Final = 12
+"""Maximum number of passages of a theme that determine the spelling of its label."""
 _HEADING: Final = 0.03
 """Share of the budget for headings."""
 _FEWEST: Final = 2
-"""Excerpts of a theme that has a heading; the others come last, under one."""
+"""Minimum number of excerpts of a theme with its own heading; other excerpts come last, under one heading."""
 OTHERS: Final = "further passages"
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A ranked passage: position, text, and sentences with their keywords and tokens."""
+    """A ranked passage: its position, its text, and its sentences with their keywords and token counts."""
 
     unit: int
     chunk: int
@@ -78,7 +81,7 @@ class _Read:
 
 @dataclass(frozen=True, slots=True)
 class _Excerpt:
-    """Sentences `first` to `last` of a passage that was read, and the relevance of its document."""
+    """The sentences `first` to `last` of a passage, and the relevance of its document."""
 
     passage: int
     first: int
@@ -88,7 +91,7 @@ class _Excerpt:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One printed row, its source, and its tokens."""
+    """One printed row, its source, and its size in tokens."""
 
     passage: Passage
     title: str
@@ -96,7 +99,7 @@ class _Row:
 
 @dataclass(slots=True)
 class _Taken:
-    """The sentences that are printed, by passage, and the keywords of each window."""
+    """The sentences chosen for the context, by passage, and the keywords of each chosen window."""
 
     sentences: dict[int, set[int]] = field(default_factory=dict)
     windows: list[frozenset[int]] = field(default_factory=list)
@@ -108,7 +111,7 @@ class _Taken:
 def survey_all(
     plan: QueryPlan, questions: Sequence[str], prepared: Prepared, threads: int | None
 ) -> list[list[Context]]:
-    """Return the contexts of each question, one per budget. The passages are not reranked."""
+    """Return the contexts of each question, one per budget. Passages are not reranked."""
     rows = []
     for question, reply in zip(questions, run(plan, plan.request([READ]), prepared, threads), strict=True):
         started = time.perf_counter()
@@ -132,8 +135,8 @@ def _reason(context: Context, reply: _core.Reply) -> str | None:
 
 
 def _survey(plan: QueryPlan, question: str, ranked: _core.Printed) -> list[Context]:
-    """Return the contexts of a question, one per budget, from its units, ranked and each by itself."""
-    if has_general_words_alone(_core.lexical_keywords(question)):  # lists of English words
+    """Return the contexts of a question, one per budget, from its ranked units, which are not merged."""
+    if has_general_words_alone(_core.lexical_keywords(question)):  # English
         return [_overview(plan, question, budget) for budget in plan.budgets]
     words = _core.lexical_keywords(question, languages=_languages(plan))
     found = _Survey(plan, question, words, ranked)
@@ -164,7 +167,7 @@ def _languages(plan: QueryPlan) -> list[int] | None:
 
 
 def _overview(plan: QueryPlan, question: str, budget: int) -> Context:
-    """Return the central sentences of the themes of the whole index, each theme by its size."""
+    """Return the central sentences of the themes of the whole index; a larger theme gets more sentences."""
     themes = find_themes(plan.opened, plan.condition).themes
     quotes = {theme.id: _quotes_of(theme) for theme in themes.themes}
     taken = dict.fromkeys(quotes, 0)
@@ -190,7 +193,7 @@ def _overview(plan: QueryPlan, question: str, budget: int) -> Context:
 
 
 def _quotes_of(theme: Theme) -> list[ThemeQuote]:
-    """Return the quotes of a theme and of the narrower ones, each text once."""
+    """Return the quotes of a theme and of its narrower themes, without repeated texts."""
     found = {quote.text: quote for one in theme.walk() for quote in one.quotes}
     return list(found.values())
 
@@ -203,6 +206,7 @@ class _Survey:
         self._vocabulary: dict[str, int] = {}
         self._passages = self._read(ranked)
         self._words = {self._vocabulary[word] for word in words if word in self._vocabulary}
+        self._labels: dict[int, str] = {}
         self._of_document: dict[str, list[int]] = {}
         for at, passage in enumerate(self._passages):
             own = self._of_document.setdefault(passage.document, [])
@@ -235,7 +239,7 @@ class _Survey:
 
     @cached_property
     def _weights(self) -> Mapping[int, float]:
-        """The weight of each keyword of the question, by how few of the passages have it."""
+        """The weight of each keyword of the question, higher for keywords that fewer passages have."""
         count = Counter(word for one in self._passages for word in _union(one.keywords) & self._words)
         total = len(self._passages)
         return {
@@ -244,15 +248,14 @@ class _Survey:
         }
 
     def context(self, budget: int) -> Context:
-        """Return the context of a budget."""
+        """Return the context for a budget."""
         excerpts = self._excerpts(budget - int(_HEADING * budget))
-        labels = self._labels
-        groups: dict[str, list[_Excerpt]] = {}
+        of_theme: dict[int, list[_Excerpt]] = {}
         for one in excerpts:
-            groups.setdefault(labels[one.passage], []).append(one)
-        rare = [label for label, own in groups.items() if len(own) < _FEWEST and label != OTHERS]
-        for label in rare:
-            groups.setdefault(OTHERS, []).extend(groups.pop(label))
+            of_theme.setdefault(int(self._themes[one.passage]), []).append(one)
+        groups: dict[str, list[_Excerpt]] = {}
+        for theme, own in sorted(of_theme.items(), key=lambda item: (len(item[1]) < _FEWEST, item[0])):
+            groups.setdefault(self._label(theme) if len(own) >= _FEWEST else OTHERS, []).extend(own)
         weight = {label: sum(one.relevance for one in own) for label, own in groups.items()}
         order = sorted(groups, key=lambda label: (label == OTHERS, -weight[label], label))
         rows: dict[str, list[_Row]] = {}
@@ -295,7 +298,7 @@ class _Survey:
         return found
 
     def _take(self, document: str, allowed: float, taken: _Taken) -> float:
-        """Take the best windows of a document within its share of the budget; return their tokens."""
+        """Choose the best windows of a document within its share of the budget, and return their tokens."""
         spent = 0.0
         for at, first in self._windows(document):
             if spent >= allowed:
@@ -307,7 +310,7 @@ class _Survey:
             if spent:
                 if spent + row + sum(passage.tokens[one] for one in fresh) > allowed:
                     continue
-            else:  # the first one is cut instead
+            else:  # the first window is cut instead
                 limit = max(allowed, _SHORTEST)
                 while len(fresh) > 1 and row + sum(passage.tokens[one] for one in fresh) > limit:
                     fresh.pop()
@@ -320,7 +323,7 @@ class _Survey:
         return spent
 
     def _windows(self, document: str) -> list[tuple[int, int]]:
-        """Return the windows of a document, the best first: its passage and first sentence."""
+        """Return the windows of a document, the best first, each as its passage and first sentence."""
         total = sum(self._weights.values()) or 1.0
         windows: list[tuple[float, int, int]] = []
         for order, at in enumerate(self._of_document[document]):
@@ -335,13 +338,22 @@ class _Survey:
         return _MARK + len(self._passages[at].title) // 3
 
     @cached_property
-    def _labels(self) -> list[str]:
-        """The label of the theme of each passage."""
+    def _rows(self) -> list[list[int]]:
+        """The keywords of each passage, ascending."""
+        return [sorted(_union(one.keywords)) for one in self._passages]
+
+    @cached_property
+    def _names(self) -> list[str]:
+        """The keywords by number."""
+        return list(self._vocabulary)
+
+    @cached_property
+    def _themes(self) -> I64:
+        """The theme of each passage, -1 for none."""
         count = len(self._passages)
-        rows = [sorted(_union(one.keywords)) for one in self._passages]
-        ends = np.cumsum([0, *map(len, rows)], dtype=np.uint64)
-        indices = np.array([word for row in rows for word in row], np.uint32)
-        names = list(self._vocabulary)
+        ends = np.cumsum([0, *map(len, self._rows)], dtype=np.uint64)
+        indices = np.array([word for row in self._rows for word in row], np.uint32)
+        names = self._names
         digits = np.array([at for at, name in enumerate(names) if any(map(str.isdigit, name))], np.int64)
         keywords = Keywords(ends, indices, np.ones(len(indices), np.uint32), len(names), digits)
         settings, stages = self._plan.settings, self._plan.opened.generation.stages
@@ -354,24 +366,31 @@ class _Survey:
             np.zeros((count, 2), np.uint64), keywords, vectors, seed=settings.seed, threads=settings.threads
         )
         if not found.levels:
-            return [OTHERS] * count
-        theme = np.where(found.leaf < 0, -1, found.levels[0][found.leaf])
-        languages = languages_of(stages.get("links"))
-        speller = Speller(
-            names.__getitem__, np.arange(count), [one.text for one in self._passages], languages
-        )
-        every = np.bincount(indices, minlength=len(names))
-        labels = {-1: OTHERS}
-        for number in range(int(theme.max()) + 1):
-            own = np.flatnonzero(theme == number)
-            inside = np.bincount(
-                np.concatenate([np.array(rows[at], np.int64) for at in own]), minlength=len(names)
-            )
-            weights = term_weights(inside, len(own), every, count)
+            return np.full(count, NO_THEME, np.int64)
+        return np.where(found.leaf == NO_THEME, NO_THEME, found.levels[0][found.leaf])
+
+    @cached_property
+    def _every(self) -> I64:
+        """In how many passages each keyword is."""
+        return self._counts(range(len(self._rows)))
+
+    def _counts(self, passages: Iterable[int]) -> I64:
+        words = [word for at in passages for word in self._rows[at]]
+        return np.bincount(np.array(words, np.int64), minlength=len(self._names))
+
+    def _label(self, theme: int) -> str:
+        """Return the label of a theme, as its best passages spell it."""
+        if theme == NO_THEME:
+            return OTHERS
+        if theme not in self._labels:
+            own = np.flatnonzero(self._themes == theme)
+            weights = term_weights(self._counts(own.tolist()), len(own), self._every, len(self._rows))
             weights[list(self._words)] = 0
-            terms, _ = speller.label(weights, own)
-            labels[number] = ", ".join(terms) or OTHERS
-        return [labels[int(one)] for one in theme]
+            best = own[:_SPELLING]
+            texts = [self._passages[at].text for at in best.tolist()]
+            speller = Speller(self._names.__getitem__, best, texts, _languages(self._plan) or [])
+            self._labels[theme] = ", ".join(speller.label(weights, best)[0]) or OTHERS
+        return self._labels[theme]
 
     def _row(self, one: _Excerpt, label: str) -> _Row:
         passage = self._passages[one.passage]
@@ -400,7 +419,7 @@ def _union(sets: Sequence[frozenset[int]]) -> frozenset[int]:
 def _water_level(relevance: Sequence[float], budget: int) -> float:
     """Return the level at which the shares of documents, `relevance * level - _LEAST`, sum to a budget.
 
-    Documents whose share would be too small for an excerpt have none.
+    A document whose share is too small for an excerpt gets nothing.
     """
     for count in range(len(relevance), 1, -1):
         level = (budget + count * _LEAST) / sum(relevance[:count])
@@ -410,7 +429,7 @@ def _water_level(relevance: Sequence[float], budget: int) -> float:
 
 
 def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the runs of consecutive numbers, first and last of each.
+    """Return the first and last number of each run of consecutive numbers.
 
     Examples:
         >>> _runs([1, 2, 5])
@@ -426,7 +445,7 @@ def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
 
 
 _MARK: Final = 6
-"""Tokens of the mark of a row and its line ends."""
+"""Tokens of a row's mark and line breaks."""
 
 
 def _heading(label: str) -> str:
@@ -445,7 +464,7 @@ def _count(plan: QueryPlan, texts: Sequence[str]) -> list[int]:
 
 def _row(plan: QueryPlan, unit: int, chunk: int, quote: ThemeQuote, label: str, score: float) -> _Row:
     split = plan.opened.generation.manifest.settings.get("split_level", 0) != 0
-    # Marks of up to three digits are one token.
+    # A mark of up to three digits is one token.
     tokens = _count(plan, [_row_text(100, quote.title, quote.text)])[0]
     passage = Passage(
         rank=0,
@@ -471,7 +490,7 @@ def _row(plan: QueryPlan, unit: int, chunk: int, quote: ThemeQuote, label: str, 
 def _printed(
     plan: QueryPlan, question: str, budget: int, rows: Mapping[str, Sequence[_Row]], reason: str
 ) -> Context:
-    """Return the context of some rows, by theme."""
+    """Return the context of some rows, grouped by theme."""
     passages: list[Passage] = []
     sections: list[Section] = []
     for label, own in rows.items():

@@ -1,4 +1,4 @@
-"""Read an opened generation before queries do: files are verified and unpacked in blocks, on first use."""
+"""Warm-up of an opened generation: reads its files, whose blocks are verified and unpacked on first use."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.shared.memory_bound import memory_of
 
 _TEXT: Final = 300
-"""Characters of the text that serves as a query."""
+"""Length in characters of the text that is used as a query."""
 
 
 def warm_up(opened: Opened, path: Path, go_on: Callable[[], bool] = lambda: True) -> int:
-    """Read what the modes of a generation need, and return the bytes read: at most the setting `memory`.
+    """Read the data that a generation's modes need, up to the setting `memory`; return the bytes read.
 
-    Modes that need an LLM or other parts in Python are left out, and no query is sent to an endpoint.
+    Modes that need an LLM or other parts in Python are skipped, and no query is sent to an endpoint.
 
     Raises:
         Cancelled: `go_on` returned False.
@@ -42,10 +42,10 @@ def warm_up(opened: Opened, path: Path, go_on: Callable[[], bool] = lambda: True
 
 
 def _answer(opened: Opened, path: Path, mode: str, text: str) -> None:
-    """Answer a query in a mode of the core, so that the arrays that the mode needs are open."""
+    """Answer a query in a mode of the core, to open the arrays that the mode needs."""
     try:
         plan = plan_of_core(opened, path, Query(text, mode=mode))
-    except KetragError:  # queries in this mode report it
+    except KetragError:  # real queries in this mode report the error
         return
     if plan is not None:
         vector = None if opened.questions is None else _vector(opened)
@@ -53,6 +53,6 @@ def _answer(opened: Opened, path: Path, mode: str, text: str) -> None:
 
 
 def _vector(opened: Opened) -> Any:
-    """Return some vector of length 1 in the space of the model."""
+    """Return an arbitrary vector of length 1 in the space of the model."""
     dimension = StoredVectors.of(opened.generation.stages["vectors"]).dimension
     return np.full(dimension, dimension**-0.5, np.float32)

@@ -302,7 +302,7 @@ def prune(layout: Layout, keep: int = KEPT, days: float | None = None) -> None:
 
 
 def drop_damaged(layout: Layout, numbers: range) -> list[int]:
-    """Delete the damaged generations among `numbers`, and return their numbers."""
+    """Delete the damaged generations among `numbers`, and return which were deleted."""
     found = []
     for number in [number for number in layout.generations() if number in numbers]:
         try:

@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Everything that can go wrong in a kernel. Kernels never panic on bad input; they return one of these
-/// errors.
+/// The errors of kernels. Kernels never panic on bad input but return one of these errors.
 ///
 /// ```
 /// use ketrag_base::Error;
@@ -125,10 +124,10 @@ impl Error {
         self
     }
 
-    /// Unwind to the nearest [`caught`]. For accessors that cannot return an error without a branch in every
-    /// row, when a block of a mapped file turns out to be damaged.
+    /// Unwind to the nearest [`caught`]. Used when a block of a mapped file is damaged, by accessors that
+    /// cannot return an error without a branch in every row.
     pub fn raise(self) -> ! {
-        resume_unwind(Box::new(self)) // without the message that a panic prints
+        resume_unwind(Box::new(self)) // without printing a panic message
     }
 }
 

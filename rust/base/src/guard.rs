@@ -28,7 +28,8 @@ impl Marks {
         Self { words: (0..blocks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect() }
     }
 
-    /// A thread that sees the mark also sees what was written before it was set: the values of an unpacked block.
+    /// A thread that sees the mark also sees everything written before it was set, such as the values of an
+    /// unpacked block.
     #[inline]
     pub fn has(&self, block: usize) -> bool {
         self.words.get(block / 64).is_some_and(|word| word.load(Ordering::Acquire) >> (block % 64) & 1 == 1)
@@ -108,7 +109,7 @@ mod tests {
         let per_block = (1 << BLOCK_BITS) / 4;
         guard.check(5..5);
         guard.check(0..1);
-        guard.check(per_block - 32..per_block - 31); // the header moves it over the block boundary
+        guard.check(per_block - 32..per_block - 31); // the file header moves it across the block boundary
         guard.check(per_block - 33..per_block - 31);
         marks.set(1);
         guard.check(per_block - 32..per_block - 31);

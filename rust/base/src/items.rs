@@ -130,7 +130,7 @@ impl<'a, T> Items<'a, T> {
         unsafe { [*self.start.add(at), *self.start.add(at + 1)] }
     }
 
-    /// Ask the guard for some values. A call, so that loops over arrays without a guard stay small.
+    /// Check the guard for some values. Not inlined, so that loops over arrays without a guard stay small.
     #[inline(never)]
     fn make_ready(&self, at: usize, count: usize) {
         if let Some(guard) = &self.guard {
@@ -138,7 +138,7 @@ impl<'a, T> Items<'a, T> {
         }
     }
 
-    /// Return the address of a value, ready or not.
+    /// Return the address of a value, whether or not it is verified.
     #[inline]
     pub(crate) fn address(&self, at: usize) -> Option<*const T> {
         // SAFETY: the address is inside the array; nothing is read.

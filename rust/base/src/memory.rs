@@ -15,7 +15,7 @@ use bytemuck::Zeroable;
 
 /// Slices of at least this many bytes get large pages.
 pub const LARGE: usize = 4 << 20;
-/// A multiple of the size of every page that the system has for small allocations.
+/// A multiple of every page size that the system uses for small allocations.
 #[cfg(target_os = "linux")]
 const PAGE: usize = 1 << 16;
 
@@ -45,9 +45,9 @@ pub fn collected<T>(items: impl ExactSizeIterator<Item = T>, what: &str) -> Resu
     Ok(values)
 }
 
-/// Ask the system for large pages for a slice that is read and written in no order, before it is touched: an access to
-/// memory far away then needs no walk through tables of small pages. Does nothing for slices of less than
-/// [`LARGE`] bytes, or where the system has no large pages.
+/// Request large pages for a slice that is accessed randomly, before it is touched, so that distant accesses
+/// do not need a walk through the page tables. Does nothing for slices of less than [`LARGE`] bytes, or if
+/// the system has no large pages.
 pub fn use_large_pages<T>(values: &mut [T]) {
     let bytes = size_of_val(values);
     #[cfg(target_os = "linux")]

@@ -91,9 +91,9 @@ where
     ordered.into_iter().flatten().collect()
 }
 
-/// Call `work` on `workers` threads at once, one of which is this one. If the system cannot start more threads,
-/// those already running do the work. This function is not generic: a kernel is compiled once, not once for each
-/// way of running it.
+/// Call `work` on `workers` threads at once, including the calling thread. If the system cannot start more
+/// threads, those already running do the work. This function is not generic, so a kernel is compiled only
+/// once and not once for each way of running it.
 fn on_threads(workers: usize, work: &(dyn Fn() + Sync)) {
     if workers <= 1 {
         return work();
@@ -108,10 +108,11 @@ fn on_threads(workers: usize, work: &(dyn Fn() + Sync)) {
     });
 }
 
-/// Results that wait for those before them, for each thread.
+/// Maximum number of results per thread that wait for earlier ones.
 const AHEAD: usize = 4;
 
-/// Return how many ranges [`map_ranges_then`] holds at once: those that threads work on, and those that wait.
+/// Return the maximum number of ranges that [`map_ranges_then`] holds at once: those in work and those
+/// waiting.
 pub fn held(asked: usize) -> usize {
     match threads(asked) {
         1 => 1,
@@ -119,8 +120,8 @@ pub fn held(asked: usize) -> usize {
     }
 }
 
-/// Like [`map_ranges`], but results are not collected: `then` gets each in row order, while other threads work on
-/// the next ranges. At most [`held`] ranges are worked on or wait.
+/// Like [`map_ranges`], but results are not collected. `then` gets each result in row order while other
+/// threads work on the next ranges. At most [`held`] ranges are in work or waiting.
 pub fn map_ranges_then<T, F, C>(
     rows: usize,
     grain: usize,
@@ -149,7 +150,7 @@ where
     queue.finish()
 }
 
-/// Results that wait until those before them are consumed.
+/// Results that wait until earlier ones are consumed.
 struct Queue<T, C> {
     state: Mutex<Waiting<T>>,
     changed: Condvar,
@@ -159,12 +160,12 @@ struct Queue<T, C> {
 }
 
 struct Waiting<T> {
-    /// The next range to work on, and the next to consume.
+    /// The next range to start, and the next to consume.
     next: usize,
     consumed: usize,
     ready: BTreeMap<usize, T>,
     is_consuming: bool,
-    /// The first error by range; nothing is started after one.
+    /// The first error in order of ranges. No range is started after an error.
     failed: Option<(usize, Error)>,
     stopped: bool,
 }
@@ -186,7 +187,7 @@ impl<T, C: FnMut(T) -> Result<()>> Queue<T, C> {
         self.state.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// Return the next range, once it is not too far ahead; `None` at the end.
+    /// Return the next range once it is not too far ahead, or `None` at the end.
     fn claim(&self) -> Option<usize> {
         let mut state = self.lock();
         let k = state.next;
@@ -197,7 +198,7 @@ impl<T, C: FnMut(T) -> Result<()>> Queue<T, C> {
         (k < self.ranges && !state.stopped).then_some(k)
     }
 
-    /// Add the result of a range, and consume what is ready unless another thread does.
+    /// Add the result of a range, and consume the results that are ready unless another thread is doing so.
     fn put(&self, k: usize, value: Result<T>) {
         let mut state = self.lock();
         match value {
@@ -234,7 +235,7 @@ impl<T, C: FnMut(T) -> Result<()>> Queue<T, C> {
     }
 }
 
-/// Ends the other threads of a queue when one panics, so that the panic is seen.
+/// Ends the other threads of a queue if one of them panics, so that the panic is reported.
 struct StopOnPanic<'a, T, C: FnMut(T) -> Result<()>>(&'a Queue<T, C>);
 
 impl<T, C: FnMut(T) -> Result<()>> Drop for StopOnPanic<'_, T, C> {
@@ -246,8 +247,9 @@ impl<T, C: FnMut(T) -> Result<()>> Drop for StopOnPanic<'_, T, C> {
     }
 }
 
-/// Call `work` once for each range of at most `grain` rows with the part of `out` that holds these rows of
-/// `width` values. Like [`map_ranges`], but nothing is collected: a large result is written once.
+/// Call `work` once for each range of at most `grain` rows, with the part of `out` that holds these rows of
+/// `width` values. Like [`map_ranges`], but without collecting results, so a large result is written only
+/// once.
 pub fn fill_rows<T, F>(
     out: &mut [T],
     width: usize,
@@ -270,19 +272,19 @@ where
     Ok(())
 }
 
-/// The priority (nice) of threads that nobody waits for.
+/// The priority (nice) of background threads.
 #[cfg(target_os = "linux")]
 const LOW: libc::c_int = 10;
 
-/// Give this thread only the processor time that others leave, until it ends. On systems other than Linux, where
-/// only whole processes have a priority, nothing changes.
+/// Run this thread only on processor time that no other thread needs, until it ends. On systems other than
+/// Linux, where only whole processes have a priority, this has no effect.
 pub fn lower_priority() {
     #[cfg(target_os = "linux")]
     // SAFETY: both calls take and return numbers. On Linux the process of a priority is a thread.
     unsafe {
         let thread = libc::gettid() as libc::id_t;
         if libc::getpriority(libc::PRIO_PROCESS, thread) < LOW {
-            libc::setpriority(libc::PRIO_PROCESS, thread, LOW); // an error leaves it as it is
+            libc::setpriority(libc::PRIO_PROCESS, thread, LOW); // an error leaves the priority unchanged
         }
     }
 }

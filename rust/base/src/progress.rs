@@ -5,7 +5,7 @@ use crate::reserve;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-/// State shared between a kernel and its observer. Cheap enough to check once per row.
+/// State shared between a kernel and its observer. A check is cheap enough to be made for every row.
 #[derive(Debug, Default)]
 pub struct Progress {
     stop: AtomicBool,

@@ -14,12 +14,12 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Size of the block. If it cannot be allocated, a quarter of it is tried, and so on.
+/// Size of the block. If it cannot be allocated, a quarter of the size is tried, and so on.
 const MOST: usize = 64 << 20;
-/// A smaller block would not carry a call to its next check.
+/// A smaller block would not be enough to reach the next check of a call.
 const LEAST: usize = 4 << 20;
 const ALIGN: usize = 16;
-/// Milliseconds of the pause after each failed attempt of an allocation.
+/// Pauses in milliseconds after each failed attempt of an allocation.
 const WAITS: Range<u64> = 0..23;
 
 /// The reserve block of this process.
@@ -64,7 +64,7 @@ pub fn check() -> Result<()> {
     HELD.check()
 }
 
-/// A block whose first bytes hold its size, or none.
+/// A block that stores its size in its first bytes, or no block.
 struct Held {
     block: AtomicPtr<usize>,
     /// Whether the block was released and could not be allocated again.
@@ -91,7 +91,7 @@ impl Held {
                 let before =
                     self.block.compare_exchange(null_mut(), block, Ordering::AcqRel, Ordering::Relaxed);
                 if before.is_err() {
-                    free(block); // another thread was first
+                    free(block); // another thread was faster
                 }
                 return Ok(());
             }
@@ -168,6 +168,6 @@ mod tests {
         assert_eq!(after(1, 8), (true, 2));
         assert_eq!(after(9, 8192), (true, 10));
         assert_eq!(after(usize::MAX, 8192), (false, 24));
-        assert_eq!(after(usize::MAX, MOST + 1), (false, 2)); // waiting would free too little
+        assert_eq!(after(usize::MAX, MOST + 1), (false, 2)); // waiting would not free enough memory
     }
 }

@@ -6,10 +6,10 @@ use super::buffer::Buffer;
 use super::layout::Layout;
 use super::simd::math::exp2;
 
-/// Queries per block: their scores stay in the L2 cache at any length.
+/// Number of queries per block. Their scores stay in the L2 cache for any sequence length.
 const QUERIES: usize = 48;
 
-/// The heads of a layer.
+/// The attention heads of a layer.
 #[derive(Debug, Clone, Copy)]
 pub struct Heads {
     pub count: usize,
@@ -17,7 +17,7 @@ pub struct Heads {
     pub width: usize,
 }
 
-/// Scratch memory of one thread.
+/// Scratch buffers of one thread.
 #[derive(Default)]
 pub struct Scratch {
     keys: Buffer,
@@ -151,7 +151,8 @@ pub unsafe fn attend<S: Blocks, const LOW: bool>(
     }
 }
 
-/// Rows of values without gaps: at their stride most would share a few sets of the L1 cache.
+/// Copy the rows of values without gaps. At their original stride, most rows would share a few sets of the L1
+/// cache.
 #[inline(always)]
 unsafe fn together<S: Blocks>(
     width: usize,
@@ -380,7 +381,7 @@ mod tests {
         for (r, (got, want)) in got.chunks_exact(padded).zip(want.chunks_exact(width)).enumerate() {
             for (c, &value) in got.iter().enumerate() {
                 let want = want.get(c).copied().unwrap_or(0.0);
-                // The rounding of a score grows with the number of its products.
+                // The rounding error of a score grows with the number of its products.
                 let close = if LOW { 2e-2 } else { 1e-5 * (width as f64 / 32.0).max(1.0) };
                 assert!(
                     (f64::from(value) - want).abs() < close,
@@ -413,7 +414,7 @@ mod tests {
 
     #[test]
     fn equal_scores_and_large_ones_stay_finite() {
-        // One key has such a high score that every other share is almost zero.
+        // One key has such a high score that all other shares are almost zero.
         let mut x = vec![0.0f32; 4 * 3 * 4];
         for (row, scale) in [(0usize, 300.0f32), (1, -300.0), (2, 0.0), (3, 100.0)] {
             x[row * 12..row * 12 + 4].fill(1.0);

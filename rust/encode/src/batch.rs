@@ -1,24 +1,24 @@
 //! Batches of text windows, concatenated.
 //!
 //! Each window is processed by one thread. Splitting its tokens between two cores, which synchronise once per
-//! layer, was measured: no gain for a query of 20 tokens (0.96 to 1.1 times as fast, f32 to tiles), 1.5 to
-//! 1.9 times as fast from 65 tokens on without tiles, slower with them, and up to twice as slow when another
-//! process needs a core.
+//! layer, was measured. A query of 20 tokens did not gain (0.96 to 1.1 times as fast, from f32 to tiles).
+//! From 65 tokens on, it was 1.5 to 1.9 times as fast without tiles and slower with tiles. It was up to twice
+//! as slow when another process needed a core.
 
 use super::tokens::Windows;
 use std::ops::Range;
 
-/// Maximum number of tokens that pass through the layers together (at least one window): by rows, and by
-/// tiles.
+/// Maximum number of tokens of a batch (at least one window) that pass through the layers together: without
+/// tiles, and with tiles.
 pub const BY_ROWS: usize = 256;
 pub const BY_TILES: usize = 512;
 
-/// One window of some text.
+/// A window of a text.
 pub struct Piece<'a> {
     pub ids: &'a [u32],
     pub weight: u64,
     pub prompt: usize,
-    /// Numbers of spans, among those of all texts, and their rows in this window.
+    /// The numbers of the spans in this window, among the spans of all texts, and their rows.
     pub spans: Vec<(usize, Range<usize>)>,
 }
 
@@ -36,8 +36,8 @@ pub fn pieces(windows: &[Windows]) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// Return the start of each batch of at most `most` tokens, or one window, and the end. `lengths` are those of
-/// the windows.
+/// Return the start of each batch of at most `most` tokens or a single window, followed by the end. `lengths`
+/// are the window lengths.
 pub fn batches(lengths: impl IntoIterator<Item = usize>, most: usize) -> Vec<usize> {
     let mut starts = vec![0];
     let (mut tokens, mut count) = (0, 0);

@@ -13,8 +13,9 @@ use crate::error::{Error, Result};
 use crate::parallel::map_ranges;
 use crate::progress::Progress;
 
-/// Return the number of rows that pass through a whole layer (except attention) while they are in the L2 cache, which
-/// has 512 KB on many processors without AVX-512 and at least 1 MB on those with it. 96 rows of MiniLM take 740 KB.
+/// Return the number of rows that pass through a whole layer (except attention) while they are in the L2
+/// cache. The cache has 512 KB on many processors without AVX-512, and at least 1 MB on those with it. 96
+/// rows of MiniLM take 740 KB.
 const fn rows_at_once<S: Lanes>() -> usize {
     if S::N < 16 {
         48
@@ -23,7 +24,7 @@ const fn rows_at_once<S: Lanes>() -> usize {
     }
 }
 
-/// Scratch memory of one thread, reused from batch to batch.
+/// Scratch buffers of one thread, reused from batch to batch.
 #[derive(Default)]
 pub struct Scratch {
     rows: RowsScratch,
@@ -82,7 +83,7 @@ impl Body {
         }
     }
 
-    /// Return the largest magnitudes of the inputs of watched layers over `sequences`.
+    /// Return the largest magnitudes of the inputs of the watched layers over `sequences`.
     pub fn watch(
         &self,
         sequences: &[&[u32]],
@@ -97,7 +98,7 @@ impl Body {
         }
         use super::bytes::body::{watch, widen};
         let silent = Progress::none();
-        // A maximum does not depend on the order, so sequences are spread over threads.
+        // A maximum does not depend on the order, so the sequences are distributed over threads.
         let parts = map_ranges(sequences.len(), 1, threads, &silent, |range| {
             let some = &sequences[range];
             // SAFETY: the kernel is available on this machine.

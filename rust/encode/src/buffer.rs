@@ -1,4 +1,4 @@
-//! Cache-line-aligned buffers of floats, so that no load of a whole line crosses two.
+//! Cache-line-aligned buffers of floats, so that no load of a whole line crosses two lines.
 
 use std::ops::{Deref, DerefMut};
 

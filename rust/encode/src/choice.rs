@@ -1,8 +1,8 @@
-//! Choice of the kernel for a model on this machine, by measuring it on the model's shapes rather than by CPU
+//! Choice of the kernel for a model on this machine, by timing the model's shapes instead of reading CPU
 //! flags.
 //!
-//! The same instruction is not equally fast everywhere: `vdpbf16ps` runs at twice the rate of f32 products on
-//! one processor that has it, and at half that rate on another.
+//! The same instruction is not equally fast on every processor: on one processor `vdpbf16ps` runs at twice
+//! the rate of f32 products, and on another at half that rate.
 
 use super::body::Scratch;
 use super::kernel::{Form, Kernel};
@@ -28,18 +28,18 @@ pub struct Timing {
     pub microseconds: f64,
 }
 
-/// Minimum duration and number of runs of a measurement, once it is warm.
+/// Minimum duration and number of runs of a measurement after warm-up.
 const LONG: Duration = Duration::from_millis(4);
 const RUNS: usize = 3;
 /// The texts of a measurement: their number, and their number of tokens.
 const TEXTS: usize = 2;
 const TOKENS: usize = 32;
 
-/// Return the candidates for `precision` with `kernel` (a name, or auto): of each number format the last kernel
-/// of `Kernel::all`, which has the widest instructions. Narrower ones were slower on every machine, and a
-/// measurement between two that add in another order would make the last bits of a vector a matter of chance.
-/// bf16 without hardware support is left out if another format is allowed. Errors: the kernel is unknown,
-/// unavailable, or does not support this precision.
+/// Return the candidates for `precision` with `kernel` (a name, or auto). For each number format this is the
+/// last kernel of `Kernel::all`, which has the widest instructions. Narrower kernels were slower on every
+/// machine. Also, kernels that add in different orders differ in the last bits of a vector, and a measurement
+/// must not decide between them. bf16 without hardware support is left out if another format is allowed.
+/// Errors: the kernel is unknown, unavailable, or does not support this precision.
 pub fn ways(precision: Precision, kernel: &str) -> Result<Vec<Way>> {
     let form = precision.form();
     if kernel != "auto" {
@@ -72,10 +72,10 @@ pub fn ways(precision: Precision, kernel: &str) -> Result<Vec<Way>> {
     Ok(found)
 }
 
-/// Return the candidates for pairs of texts, which int8 does not support. With the kernel auto, `avx512-bf16` is one of them only if bf16
-/// is requested and the processor has no other hardware for it, because `vdpbf16ps` adds in a different
-/// order, while all other kernels have the same bits as the tiles. Errors: a kernel that only supports int8,
-/// and those of [`ways`].
+/// Return the candidates for pairs of texts, which int8 does not support. With the kernel auto, `avx512-bf16`
+/// is a candidate only if bf16 is requested and the processor has no other hardware for it: `vdpbf16ps` adds
+/// in a different order, while all other kernels give the same bits as the tiles. Errors: a kernel that
+/// supports only int8, and the errors of [`ways`].
 pub fn float_ways(precision: Precision, kernel: &str) -> Result<Vec<Way>> {
     let mut all = ways(precision, kernel)?;
     all.retain(|way| way.form != Form::Int8);
@@ -91,7 +91,7 @@ pub fn float_ways(precision: Precision, kernel: &str) -> Result<Vec<Way>> {
     Ok(all)
 }
 
-/// What decides the time of a layer: the candidates, and the sizes of the products.
+/// The inputs that determine the time of a layer: the candidates, and the sizes of the products.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Shape {
     ways: Vec<Way>,
@@ -101,22 +101,23 @@ struct Shape {
     length: usize,
 }
 
-/// The measurements of this process: models of one shape get one kernel, however often they are opened, since the
-/// last bits of a vector depend on the kernel.
+/// The measurements of this process. Models of the same shape always get the same kernel, because the last
+/// bits of a vector depend on the kernel.
 static MEASURED: LazyLock<Mutex<HashMap<Shape, Vec<Timing>>>> = LazyLock::new(Mutex::default);
 
-/// How many times as fast int8 must be as another format to be preferred to it, since it changes a vector more.
+/// Minimum speed-up of int8 over another format to be preferred, because int8 changes vectors more.
 const GAIN: f64 = 1.25;
 
 impl Timing {
-    /// Return the key by which candidates are ordered, the preferred first: microseconds, those of int8 times [`GAIN`].
+    /// Return the key by which candidates are ordered, smallest first: microseconds, multiplied by [`GAIN`]
+    /// for int8.
     pub fn preference(&self) -> f64 {
         self.microseconds * if self.way.form == Form::Int8 { GAIN } else { 1.0 }
     }
 }
 
-/// Return the candidates with their times, the preferred first. A single candidate is not measured, and a shape is
-/// measured once in a process.
+/// Return the candidates with their times, the preferred first. A single candidate is not measured, and each
+/// shape is measured only once in a process.
 pub fn measure(weights: &Weights, ways: &[Way], threads: usize, progress: &Progress) -> Result<Vec<Timing>> {
     if let [way] = ways {
         return Ok(vec![Timing { way: *way, microseconds: f64::NAN }]);
@@ -134,7 +135,7 @@ pub fn measure(weights: &Weights, ways: &[Way], threads: usize, progress: &Progr
         return Ok(timings.clone());
     }
     let timings = compare(weights, ways, threads, progress)?;
-    // Of two measurements at a time the first that ends counts.
+    // If two measurements run at the same time, the first to finish is used.
     Ok(known().entry(shape).or_insert(timings).clone())
 }
 
@@ -148,8 +149,8 @@ fn compare(weights: &Weights, ways: &[Way], threads: usize, progress: &Progress)
     Ok(timings)
 }
 
-/// Measure one layer of the model on one thread: the minimum of several runs, since other work can only add
-/// to it.
+/// Measure one layer of the model on one thread. Returns the minimum of several runs, because other processes
+/// can only add time.
 fn time(weights: &Weights, way: Way, threads: usize, progress: &Progress) -> Result<f64> {
     let length = TOKENS.min(weights.config.room());
     let ids: Vec<u32> = (0..length).map(|i| (i * 31 % weights.config.vocabulary) as u32).collect();

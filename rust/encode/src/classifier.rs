@@ -20,7 +20,7 @@ use crate::text::strings::{Strings, StringsBuf};
 use std::path::Path;
 
 /// Number of built-in pairs on which bf16 is compared with f32, and the maximum difference between two
-/// scores, as a fraction of the range of all.
+/// scores, as a fraction of the range of all scores.
 const TRIED: usize = 12;
 const APART: f32 = 0.05;
 
@@ -100,7 +100,7 @@ impl Classifier {
         Ok(made)
     }
 
-    /// Return its scores of built-in pairs.
+    /// Return the model's scores of the built-in pairs.
     fn trial(&self, threads: usize) -> Result<Vec<f32>> {
         let texts: StringsBuf = verify::texts().view().iter().take(TRIED + 1).collect();
         let texts = texts.view();
@@ -123,9 +123,9 @@ impl Classifier {
         self.body.form.name()
     }
 
-    /// Return the model's score for each text with `question`, before any activation: higher is better. If
-    /// both together are longer than the model's limit, the longer is cut token by token, as in transformers.
-    /// A score depends only on its pair. Errors: the deadline of `progress`.
+    /// Return the model's score for each text with `question`, before any activation. Higher is better. If
+    /// both together exceed the model's limit, the longer of the two is shortened token by token, as in
+    /// transformers. A score depends only on its pair. Errors: the deadline of `progress`.
     pub fn scores(
         &self,
         question: &str,
@@ -199,7 +199,7 @@ fn pair_ways(precision: Precision, kernel: &str) -> Result<Vec<Way>> {
     }
 }
 
-/// Return the tokens of a pair, those of the text marked as the second type.
+/// Return the tokens of a pair. The tokens of the text are marked as the second type.
 fn marked(pairs: &Pairs, question: &str, text: &str) -> Result<Vec<u32>> {
     let (mut ids, kinds) = pairs.ids(question, text)?;
     for (id, kind) in ids.iter_mut().zip(kinds) {

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use serde_json::Value;
 use std::path::Path;
 
-/// Settings files are small; larger ones are not read.
+/// Maximum size of a settings file. Settings files are small, and larger ones are not read.
 const LONGEST_SETTINGS: u64 = 4 << 20;
 
 /// The families of encoders with a native implementation.
@@ -16,7 +16,7 @@ pub enum Family {
     Roberta,
     /// MPNet: no types; a bias for the distance between tokens, shared by all layers.
     Mpnet,
-    /// DistilBERT: BERT without types, under other names.
+    /// DistilBERT: BERT without token types, with other parameter names.
     DistilBert,
 }
 
@@ -29,7 +29,7 @@ pub struct Config {
     pub heads: usize,
     pub intermediate: usize,
     pub vocabulary: usize,
-    /// Rows of the table of positions.
+    /// Number of rows of the table of positions.
     pub positions: usize,
     /// The position of the first token.
     pub first_position: usize,
@@ -96,7 +96,7 @@ impl Config {
         if value.get("is_decoder").and_then(Value::as_bool) == Some(true) {
             return Err(unsupported("a decoder is not built in"));
         }
-        // Limits far above any real model, so that no product below can overflow.
+        // Limits far above those of any real model, so that no product below can overflow.
         let size = |name: &str, most: usize| -> Result<usize> {
             match value.get(name).and_then(Value::as_u64) {
                 Some(n) if (1..=most as u64).contains(&n) => Ok(n as usize),

@@ -1,4 +1,4 @@
-//! The sentence encoder: a folder of sentence-transformers as a function from texts to vectors.
+//! The sentence encoder: loads a sentence-transformers folder and computes vectors of texts.
 
 use super::batch::{batches, pieces, Piece, BY_ROWS, BY_TILES};
 use super::body::Scratch;
@@ -21,7 +21,7 @@ use ketrag_base::tiles::{tiles, Tiles};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Texts that a thread tokenises at a time.
+/// Number of texts that a thread tokenises at a time.
 const TEXTS: usize = 32;
 /// A loaded model, shared by the threads that encode.
 pub struct Encoder {
@@ -32,7 +32,7 @@ pub struct Encoder {
     path: PathBuf,
     note: Option<String>,
     timings: Vec<Timing>,
-    /// The lowest cosine to f32, once it has been computed.
+    /// The lowest cosine to f32, if it has been computed.
     lowest: OnceLock<f64>,
     spare: Spares,
 }
@@ -80,10 +80,10 @@ impl Encoder {
             lowest: OnceLock::new(),
             spare: Spares::default(),
         };
-        // An explicitly named kernel that only supports int8 is used without comparison.
+        // A kernel that supports only int8 and was named explicitly is used without comparison.
         let free = timings.len() > 1 || first.form == Form::Bf16;
         if matches!(precision, Precision::Auto | Precision::Float) && first.form != Form::F32 && free {
-            // The first that is close to f32; the last is f32 itself.
+            // Use the first candidate that is close to f32. The last candidate is f32 itself.
             let fast = std::mem::replace(&mut encoder.body, pack(exact_way())?);
             let exact = encoder.probe(threads, progress)?;
             let mut fast = Some(fast);
@@ -175,7 +175,7 @@ impl Encoder {
         &self.timings
     }
 
-    /// Return why the precision or the kernel is not the preferred one, if so.
+    /// Return the reason why the preferred precision or kernel is not used, or `None` if it is.
     pub fn note(&self) -> Option<&str> {
         self.note.as_deref()
     }
@@ -202,7 +202,7 @@ impl Encoder {
         Ok(windows.iter().map(|w| w.ids.len() as u64).collect())
     }
 
-    /// Return the number of tokens of each text without special tokens and prompt, uncut.
+    /// Return the number of tokens of each text, without special tokens and prompt and without truncation.
     pub fn counts(&self, texts: &Strings<'_>, threads: usize, progress: &Progress) -> Result<Vec<u64>> {
         let counts = map_ranges(texts.len(), TEXTS, threads, progress, |range| {
             range.map(|i| Ok(self.tokens.count(texts.get(i))? as u64)).collect::<Result<Vec<_>>>()
@@ -222,7 +222,7 @@ impl Encoder {
         })
     }
 
-    /// Return what a function of a text's number and the prompt returns for each text.
+    /// Call a function with each text's number and the prompt, and return its results.
     fn for_each_text<T: Send>(
         &self,
         texts: &Strings<'_>,
@@ -231,7 +231,7 @@ impl Encoder {
         progress: &Progress,
         tokenise: impl Fn(usize, &Lead) -> Result<T> + Sync,
     ) -> Result<Vec<T>> {
-        // Progress is counted in tokens, whose number is not known yet.
+        // Progress is counted in tokens, whose total is not known yet.
         let uncounted = Progress::none();
         let lead: Lead = self.tokens.lead(prompt)?;
         let parts = map_ranges(texts.len(), TEXTS, threads, &uncounted, |range| {
@@ -410,7 +410,7 @@ impl TextSpans<'_> {
         &self.spans[self.indptr[text] as usize..self.indptr[text + 1] as usize]
     }
 
-    /// Errors: rows that are not those of the texts, or a span that ends before it begins or beyond its text.
+    /// Errors: the rows do not match the texts, or a span ends before it begins or beyond its text.
     fn check(&self, texts: &Strings<'_>) -> Result<()> {
         let is_whole =
             self.indptr.first() == Some(&0) && self.indptr.last() == Some(&(self.spans.len() as u64));
@@ -443,6 +443,6 @@ pub struct Encoded {
     pub spans: Vec<f32>,
     /// Number of tokens of the texts, without prompts and special tokens.
     pub tokens: u64,
-    /// Number of windows beyond one per text.
+    /// Number of windows in addition to one per text.
     pub more: u64,
 }

@@ -1,5 +1,6 @@
-//! Extractive question answering: a transformer that reads a question with a text and scores where in the text
-//! the answer begins and ends (`BertForQuestionAnswering` and its like for RoBERTa and MPNet).
+//! Extractive question answering: a transformer that reads a question together with a text and scores each
+//! position as start and end of the answer (`BertForQuestionAnswering` and its equivalents for RoBERTa and
+//! MPNet).
 
 use super::batch::{batches, BY_TILES};
 use super::choice::{float_ways, measure, Timing};
@@ -29,7 +30,7 @@ pub struct Extractor {
     tokens: SpanTokens,
     /// Whether tokens of the text have the second type.
     has_types: bool,
-    /// Weights of the start and of the end, with their biases.
+    /// Weights of the start and end outputs, with their biases.
     outputs: [(Vec<f32>, f32); 2],
     folder: Folder,
     path: PathBuf,
@@ -42,9 +43,9 @@ pub struct Spans {
     /// Offsets in characters. A text without tokens has an empty span with the lowest score.
     pub starts: Vec<u64>,
     pub ends: Vec<u64>,
-    /// The sum of the logits of start and end, at most [`ANSWER`] tokens apart.
+    /// The sum of the start and end logits. Start and end are at most [`ANSWER`] tokens apart.
     pub scores: Vec<f32>,
-    /// The same of the first token, which stands for no answer: the least of the text's windows.
+    /// The same sum for the first token, which represents "no answer": the lowest of the text's windows.
     pub none: Vec<f32>,
     /// Whether the question was too long, so that only its beginning was read.
     pub is_cut: bool,
@@ -123,9 +124,10 @@ impl Extractor {
         self.folder.digest(&self.path, self.precision(), progress)
     }
 
-    /// Return the span of each text that answers `question` best. A long text is read in windows that overlap,
-    /// a long question to its limit. A span begins and ends with whole words; the result of a text depends only
-    /// on it and the question. Errors: the deadline of `progress`, logits that are not finite.
+    /// Return the span of each text that answers `question` best. A long text is read in overlapping windows,
+    /// and a long question is truncated to its limit. A span begins and ends with whole words. The result of
+    /// a text depends only on the text and the question. Errors: the deadline of `progress`, or logits that
+    /// are not finite.
     pub fn spans(
         &self,
         question: &str,
@@ -216,7 +218,7 @@ impl Extractor {
 }
 
 impl Spans {
-    /// Add the result of a text: the best span of its windows, the first of equal ones.
+    /// Add the result of a text: the best span of its windows, the first if several are equal.
     fn push(&mut self, text: &str, windows: &[Best]) {
         let better = |best: Best, next: &Best| if next.score > best.score { *next } else { best };
         let nothing = Best { start: 0, end: 0, score: f64::NEG_INFINITY, none: 0.0 };
@@ -230,8 +232,8 @@ impl Spans {
     }
 }
 
-/// Return the pair of tokens (start, end), at most [`ANSWER`] long, with the largest sum of logits, and the sum.
-/// Of equal sums the first counts.
+/// Return the pair of tokens (start, end), at most [`ANSWER`] long, with the largest sum of logits, and the
+/// sum. If several sums are equal, the first pair is returned.
 fn best_span(starts: &[f64], ends: &[f64]) -> (usize, usize, f64) {
     let mut best = (0, 0, f64::NEG_INFINITY);
     for (i, start) in starts.iter().enumerate() {
@@ -269,8 +271,8 @@ fn whole_words(text: &str, start: usize, end: usize) -> (usize, usize) {
     (first, last)
 }
 
-/// Return an error if the settings name the outputs in another order than start, end. Names other than these two
-/// (LABEL_0, LABEL_1) are not an order.
+/// Return an error if the settings name the outputs in an order other than start, end. Other names (LABEL_0,
+/// LABEL_1) do not define an order.
 fn check_labels(folder: &Path) -> Result<()> {
     let value = settings(&folder.join("config.json"))?.unwrap_or(Value::Null);
     let label = |number: &str| -> String {

@@ -7,19 +7,19 @@ use crate::store::file_digest;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// Changes whenever the same folder would give different vectors.
+/// Version that changes whenever the same folder would give different vectors.
 const VERSION: &str = "native encoder 1";
 
 /// How token vectors become one vector. The results of several methods are concatenated in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Pooling {
-    /// The first token, after a prompt that is not pooled.
+    /// The first token after a prompt, if the prompt is not pooled.
     Cls,
     Max,
     Mean,
-    /// The sum over the square root of the number of tokens.
+    /// The sum divided by the square root of the number of tokens.
     MeanSqrt,
-    /// Token `i` (from 1) weighs `i`.
+    /// The mean in which token `i` (from 1) has weight `i`.
     Weighted,
     /// The last token.
     Last,
@@ -36,7 +36,7 @@ pub enum Step {
 /// The parsed folder.
 #[derive(Debug, Clone)]
 pub struct Folder {
-    /// The folder of config.json, the weights and the tokeniser.
+    /// The folder that contains config.json, the weights and the tokeniser.
     pub transformer: PathBuf,
     pub pooling: Vec<Pooling>,
     /// Whether a prompt's tokens take part in the pooling.
@@ -50,9 +50,9 @@ pub struct Folder {
     /// (name, prompt).
     pub prompts: Vec<(String, String)>,
     pub default_prompt: Option<String>,
-    /// Number of values of a vector that are kept, if not all.
+    /// Number of values of a vector that are used, if not all.
     pub cut: Option<usize>,
-    /// Every settings file that was read, for a fingerprint.
+    /// Every settings file that was read, for the fingerprint.
     pub files: Vec<PathBuf>,
 }
 

@@ -8,7 +8,7 @@ use crate::parallel::map_ranges;
 use crate::progress::Progress;
 use crate::sparse::CsrView;
 
-/// Rows that a thread takes at a time.
+/// Number of rows in a thread's unit of work.
 const GRAIN: usize = 32;
 const WHAT: &str = "values of a graph layer";
 /// Marks a text without an index.
@@ -24,12 +24,12 @@ pub struct Layer {
     heads: usize,
 }
 
-/// Values of some texts, by index.
+/// Values of the selected texts, by index.
 #[derive(Clone, Copy)]
 pub struct Rows<'a> {
     pub values: &'a [f32],
     pub width: usize,
-    /// `None` if every text has values, in order.
+    /// `None` if all texts have values, in order.
     pub places: Option<&'a [u32]>,
 }
 

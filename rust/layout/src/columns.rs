@@ -1,7 +1,7 @@
 //! The reading order of a page: column by column, with lines that span columns in between.
 //!
-//! A gutter is a vertical stripe that few lines cross, with columns of text on both sides. Short pieces of text next to
-//! each other (forms, tables) form no columns and are read row by row.
+//! A gutter is a vertical stripe that few lines cross, with columns of text on both sides. Short pieces of
+//! text next to each other (forms, tables) are not columns and are read row by row.
 
 use crate::matching::split_at_leaders;
 use crate::merging::TableRow;
@@ -88,7 +88,7 @@ fn line_row(line: &Line, column: usize) -> TextRow {
     }
 }
 
-/// A line, or the place of a table with rules.
+/// A line, or the position of a table with rules.
 #[derive(Clone, Copy)]
 struct Piece<'a> {
     line: &'a Line,
@@ -173,8 +173,8 @@ impl Order<'_> {
         }
     }
 
-    /// Add rows from top to bottom and return the number of the next table; lines at one height are joined from left
-    /// to right.
+    /// Add rows from top to bottom and return the number of the next table. Lines at the same height are
+    /// concatenated from left to right.
     fn add_plain_rows(&mut self, pieces: &[Piece<'_>], first_number: usize) -> usize {
         let groups = group_by_height(pieces);
         let mut number = first_number;
@@ -231,7 +231,7 @@ fn group_by_height<'a>(pieces: &[Piece<'a>]) -> Vec<Vec<&'a Line>> {
     groups
 }
 
-/// Return lines at one height as a row, with tabs at wide gaps.
+/// Return lines at the same height as one row, with tabs at wide gaps.
 fn text_row(group: &[&Line], column: usize) -> TextRow {
     if let [line] = group {
         return line_row(line, column);
@@ -274,7 +274,7 @@ fn bounded<'a>(lines: impl Iterator<Item = &'a Line> + Clone) -> TextRow {
     TextRow { bounds, size: longest.map_or(0.0, |line| line.size), ..TextRow::default() }
 }
 
-/// Return the middle of the stripe between two columns, or None if there is one column.
+/// Return the middle of the gap between two columns, or None if there is only one column.
 fn find_gutter(pieces: &[Piece<'_>]) -> Option<f64> {
     let lines: Vec<&Line> = pieces.iter().map(|piece| piece.line).collect();
     let first = least(lines.iter().map(|line| line.left));
@@ -321,7 +321,7 @@ fn find_gutter(pieces: &[Piece<'_>]) -> Option<f64> {
     are_columns(&lines, gutter, first, last).then_some(gutter)
 }
 
-/// Return whether both sides are running text at the same height.
+/// Return whether both sides are running text at the same heights.
 fn are_columns(lines: &[&Line], gutter: f64, first: f64, last: f64) -> bool {
     let left: Vec<&Line> = lines.iter().copied().filter(|line| line.right <= gutter).collect();
     let right: Vec<&Line> = lines.iter().copied().filter(|line| line.left >= gutter).collect();
@@ -352,7 +352,7 @@ fn is_filled(side: &[&Line], start: f64, end: f64) -> bool {
     if median(side.iter().map(|line| line.right - line.left).collect()) >= wide {
         return true;
     }
-    // A side may itself have columns: then the lines at one height fill it together.
+    // A side may itself have columns. The lines at one height then fill it together.
     let heights: HashSet<i64> =
         side.iter().map(|line| (line.twice_middle() / (2.0 * larger(line.size, 4.0))) as i64).collect();
     side.iter().map(|line| line.right - line.left).sum::<f64>() >= wide * heights.len() as f64

@@ -1,7 +1,8 @@
-//! The heads of the columns of a table that goes on on the next page.
+//! The column heads of a table that continues on the next page.
 //!
-//! A table at the end of a page goes on if the next page begins with a table that has the same columns and no heads. Its
-//! rows then begin with the heads, so that a passage of them names its columns.
+//! A table at the end of a page continues if the next page begins with a table that has the same columns and
+//! no heads. The heads are repeated before the rows on the next page, so that passages with these rows name
+//! their columns.
 
 use crate::columns::TextRow;
 use crate::matching::is_digit;
@@ -20,7 +21,7 @@ struct Open {
     columns: Vec<Stripe>,
 }
 
-/// Add the heads of tables that go on on the next page to their rows there.
+/// Add the heads of tables that continue on the next page to their rows there.
 pub fn repeat_heads(pages: &mut [Vec<TextRow>]) {
     let mut open: Option<Open> = None;
     for rows in pages {
@@ -39,7 +40,7 @@ pub fn repeat_heads(pages: &mut [Vec<TextRow>]) {
             let copies: Vec<TextRow> = copies.collect();
             rows.splice(0..0, copies);
         }
-        // The heads of a table over a whole page are those with which it began.
+        // The heads of a table that fills a whole page are those at its beginning.
         open = find_open(rows).map(|own| match heads {
             Some(heads) if is_whole => Open { heads, ..own },
             _ => own,
@@ -47,7 +48,7 @@ pub fn repeat_heads(pages: &mut [Vec<TextRow>]) {
     }
 }
 
-/// Return whether a row belongs to the table of another.
+/// Return whether a row belongs to the same table as another row.
 fn is_of(row: &TextRow, other: Option<&TextRow>) -> bool {
     other.is_some_and(|other| row.table > 0 && row.table == other.table && row.column == other.column)
 }
@@ -63,8 +64,9 @@ fn find_open(rows: &[TextRow]) -> Option<Open> {
     Some(Open { heads: table[..heads].to_vec(), columns: columns_of(table) })
 }
 
-/// Return how many rows at the beginning of a table are heads of its columns: they have an empty first column or no
-/// numbers, and one of them has a head for half of the columns. A line of a cell of several lines has fewer.
+/// Return the number of rows at the beginning of a table that are column heads: they have an empty first
+/// column or no numbers, and one of them has a head for at least half of the columns. A line of a multi-line
+/// cell has fewer.
 fn count_heads(table: &[TextRow]) -> usize {
     let is_head = |row: &TextRow| {
         let has_years = row.text.starts_with('\t') && row.text.split('\t').all(may_head);
@@ -86,7 +88,7 @@ fn may_head(cell: &str) -> bool {
     is_year || !cell.contains(is_digit) || cell.contains(is_letter)
 }
 
-/// Return whether a table at the beginning of a page has the columns of an open one, and no heads.
+/// Return whether a table at the beginning of a page has no heads and the same columns as an open table.
 fn is_continued(open: &Open, table: &[TextRow]) -> bool {
     let columns = columns_of(table);
     let is_near = |(a, b): (&Stripe, &Stripe)| {
@@ -99,7 +101,7 @@ fn is_continued(open: &Open, table: &[TextRow]) -> bool {
         && open.columns.iter().zip(&columns).all(is_near)
 }
 
-/// Return where the columns of a table begin and end.
+/// Return the left and right edges of a table's columns.
 fn columns_of(table: &[TextRow]) -> Vec<Stripe> {
     let mut left = least(table.iter().map(TextRow::left));
     let mut found = Vec::with_capacity(table[0].stripes.len() + 1);

@@ -1,7 +1,7 @@
 //! Grids that are drawn on a page: the rules between the cells of a table.
 //!
-//! Thin paths are joined to horizontal and vertical rules. Rules that touch each other make a grid; cells of a grid
-//! without a rule between them are one cell, whose text is in the first of them.
+//! Thin paths are merged into horizontal and vertical rules. Rules that touch each other form a grid. Grid
+//! cells without a rule between them are one cell, whose text is stored in the first of them.
 
 const THIN: f64 = 2.5;
 const SHORTEST: f64 = 5.0;
@@ -9,7 +9,7 @@ const SHORTEST: f64 = 5.0;
 const SLACK: f64 = 4.0;
 const MOST_RULES: usize = 400;
 
-/// The place of a rule across its direction, its begin and its end.
+/// The position of a rule across its direction, its start and its end.
 #[derive(Clone, Copy, Debug)]
 struct Rule {
     place: f64,
@@ -17,7 +17,8 @@ struct Rule {
     end: f64,
 }
 
-/// The places of the rules of a table, and the row and column of the first cell joined to each cell, row by row.
+/// The positions of a table's rules, and, row by row, the row and column of the first cell with which each
+/// cell is merged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grid {
     pub xs: Vec<f64>,
@@ -33,7 +34,7 @@ impl Grid {
     }
 }
 
-/// Return which interval between sorted places a value is in.
+/// Return the interval between sorted positions that contains a value.
 pub fn interval(places: &[f64], value: f64) -> Option<usize> {
     let at = places.partition_point(|&place| place <= value);
     (at > 0 && at < places.len()).then(|| at - 1)
@@ -61,7 +62,7 @@ pub fn grids_of(boxes: impl Iterator<Item = [f64; 4]>) -> Vec<Grid> {
         .collect()
 }
 
-/// Join rules at one place that touch each other.
+/// Merge rules at the same position that touch each other.
 fn join(mut rules: Vec<Rule>) -> Vec<Rule> {
     // Adding zero makes -0 and 0 equal.
     let key = |rule: &Rule| [rule.place + 0.0, rule.begin + 0.0, rule.end + 0.0];

@@ -1,4 +1,4 @@
-//! Patterns of words and lines: numbers, labels that go on, items of a list, leaders.
+//! Patterns of words and lines: numbers, labels that continue, list items, leaders.
 
 use ketrag_text::classes::{is_decimal, is_space, is_word_re};
 
@@ -95,7 +95,7 @@ pub fn split_at_leaders(text: &str) -> String {
     found.trim_matches('\t').to_string()
 }
 
-/// Return whether a label goes on in the next line.
+/// Return whether a label continues in the next line.
 pub fn continues(label: &str, more: &str) -> bool {
     let count = |sign: char| label.matches(sign).count();
     let is_open = count('(') > count(')') || ends_open(label);

@@ -1,4 +1,4 @@
-//! Pages as bytes: several processes read parts of one document, and one of them puts the pages together.
+//! Serialised pages: several processes read parts of one document, and one of them combines the pages.
 
 use crate::grids::Grid;
 use crate::page::{Line, Page, State, Word};

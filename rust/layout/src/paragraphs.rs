@@ -6,7 +6,7 @@ use crate::page::{larger, least, median, most, smaller};
 use ketrag_text::classes::{is_letter, is_word_re};
 use std::collections::HashSet;
 
-/// Characters at the end of a line that decide how the next is joined.
+/// Characters at the end of a line that decide how the next line is appended.
 const LONGEST: usize = 60;
 
 /// A paragraph with its bounding box. `open`: it may go on in the next column; `soft`: it ends inside a word.

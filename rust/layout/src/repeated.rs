@@ -1,4 +1,4 @@
-//! Headers, footers and page numbers: lines that repeat at one height, up to their numbers.
+//! Headers, footers and page numbers: lines that repeat at the same height and may differ in their numbers.
 //!
 //! The first or the last line of a page is a page number at any height if it is a number or ends with one, and the
 //! numbers of several pages grow with the pages.
@@ -43,7 +43,7 @@ pub fn remove_repeated_lines(pages: &mut [Page]) {
     }
 }
 
-/// Return the places of the lines at the height of the first or the last line of a page.
+/// Return the positions of the lines at the height of the first or the last line of a page.
 fn extreme_lines(page: &Page, side: Side) -> Vec<usize> {
     let upright = || page.lines.iter().enumerate().filter(|(_, line)| line.upright);
     let first = upright().map(|(_, line)| line).reduce(|a, b| match side {
@@ -89,7 +89,7 @@ fn is_table_row(page: &Page, row: &[usize], side: Side) -> bool {
     true
 }
 
-/// Remove lines at given places; return whether there are any.
+/// Remove the lines at the given positions. Returns whether there were any.
 fn remove_lines(page: &mut Page, gone: &HashSet<usize>) -> bool {
     let mut at = 0;
     page.lines.retain(|_| {
@@ -99,7 +99,8 @@ fn remove_lines(page: &mut Page, gone: &HashSet<usize>) -> bool {
     !gone.is_empty()
 }
 
-/// Remove the outermost line of each page if it has the number of the page; return whether any has.
+/// Remove the outermost line of each page if it contains the page number. Returns whether any line was
+/// removed.
 fn peel_numbers(pages: &mut [Page], side: Side) -> bool {
     let mut seen: HashMap<(String, i64), usize> = HashMap::new();
     let mut numbered: Vec<Vec<(usize, (String, i64))>> = Vec::with_capacity(pages.len());
@@ -125,7 +126,7 @@ fn peel_numbers(pages: &mut [Page], side: Side) -> bool {
     is_changed
 }
 
-/// Remove the outermost line of each page if it repeats; return whether any did.
+/// Remove the outermost line of each page if it repeats. Returns whether any line was removed.
 fn peel_lines(pages: &mut [Page], side: Side) -> bool {
     let mut seen: HashMap<(String, i64), Vec<usize>> = HashMap::new();
     let mut outermost: Vec<Vec<(usize, (String, i64))>> = Vec::with_capacity(pages.len());

@@ -13,9 +13,7 @@ use ketrag_encode::graph_network::Network;
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
 
-/// Rows of compressed ids as they come from Python.
-
-/// (the texts that send to each text, the relevance of each edge, the product of its vectors).
+/// Return (in-neighbours of each text, relevance of each edge, product of the vectors of its ends).
 #[pyfunction]
 #[pyo3(signature = (first_text, vectors, words, word_count, word_weights, senders, most, *, threads=0, report=None))]
 #[allow(clippy::too_many_arguments)]

@@ -1,5 +1,5 @@
-//! The context of a query as JSON, in one buffer and without Python objects: the bytes that
-//! `Context.to_json` gives.
+//! The context of a query as JSON, written to one buffer without Python objects. The bytes equal those of
+//! `Context.to_json`.
 
 use ketrag_base::error::{Error, Result};
 use ketrag_core::assemble::Reply;
@@ -10,7 +10,7 @@ use ketrag_serve::json::{real, string, whole};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// What the contexts of a plan have in common.
+/// The fields that all contexts of a plan have in common.
 pub struct Frame {
     pub mode: String,
     /// "chunk" or "subchunk".
@@ -19,28 +19,28 @@ pub struct Frame {
     pub budget: u64,
     /// Warnings of the channels.
     pub cautions: Vec<String>,
-    /// Number of units that pass the filter, `None` without a filter.
+    /// Number of units that pass the filter; `None` without a filter.
     pub fitting: Option<u64>,
 }
 
-/// A printed unit, or the first of several: its number, and the span that is printed of its document.
+/// A printed unit, or the first of several: its number, and its printed span in the document.
 pub type Row = (u32, u32, u32);
 /// Returns the fields `page`, `location` and `metadata` of rows, without braces.
 pub type Describe<'a> = &'a dyn Fn(&[Row]) -> Option<Vec<Arc<[u8]>>>;
 
-/// Warning that no passage is relevant enough; the same in `ketrag_fast.query.contexts`.
+/// Warning that no passage is relevant enough. The text is the same as in `ketrag_fast.query.contexts`.
 const NOTHING_FITS: &str = "no passage is relevant enough: the documents may not answer this query";
 
 /// The fields of a row if no document has metadata or locations.
 const NOTHING: &[u8] = br#""page":null,"location":{},"metadata":{}"#;
 
-/// Milliseconds that a query took.
+/// Duration of a query in milliseconds.
 pub struct Timings {
     pub embed: f64,
     pub search: f64,
 }
 
-/// The place and the text of a printed row, whose unit may be cut, or joined with neighbours.
+/// The position and the text of a printed row. The unit may be truncated or merged with neighbours.
 pub fn printed_place<'a>(parts: &Parts<'a>, row: &render::Row) -> Result<(Place<'a>, Cow<'a, str>)> {
     let place_of =
         |unit: u32| parts.place(unit)?.ok_or_else(|| Error::input(format!("unit {unit} does not exist")));
@@ -137,7 +137,7 @@ impl Frame {
         reply.empty_channels.iter().map(empty).chain(self.cautions.iter().cloned()).collect()
     }
 
-    /// Return why the context has no passages.
+    /// Return the reason why the context has no passages.
     fn reason(&self, reply: &Reply, printed: &Printed) -> Option<&'static str> {
         if self.fitting == Some(0) {
             return Some("nothing_fits_filter");
@@ -239,7 +239,7 @@ impl Frame {
     }
 }
 
-/// Return the copies of the units of a row that are not printed, with their places.
+/// Return the copies of a row's units that are not printed, with their positions.
 pub fn copies_of<'a>(
     parts: &Parts<'a>,
     printed: &Printed,

@@ -10,7 +10,7 @@ use std::io::ErrorKind;
 use std::sync::mpsc::{channel, RecvTimeoutError};
 use std::time::Duration;
 
-/// How often the caller of a long kernel checks for signals and reports progress.
+/// Interval at which the caller of a long kernel checks for signals and reports progress.
 const WATCH: Duration = Duration::from_millis(50);
 
 const FREE: &str = "free some space and run the same command again: it continues from there";
@@ -41,7 +41,7 @@ pub fn to_python(error: Error) -> PyErr {
                     _ => None,
                 };
                 if let Some(hint) = hint {
-                    let _ = instance.setattr("hint", hint); // the error is worth more than its hint
+                    let _ = instance.setattr("hint", hint); // report the error even if its hint fails
                 }
                 PyErr::from_value(instance)
             }
@@ -50,13 +50,13 @@ pub fn to_python(error: Error) -> PyErr {
     })
 }
 
-/// Return whether the disk, or the caller's share of it, is full.
+/// Return whether the disk or the caller's quota is full.
 fn is_full(detail: &Detail) -> bool {
     let full = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded, ErrorKind::FileTooLarge];
     cause(detail).is_some_and(|error| full.contains(&error.kind()))
 }
 
-/// Return whether the process, or the system, may open no more files: EMFILE, ENFILE.
+/// Return whether the process or the system cannot open more files: EMFILE, ENFILE.
 fn has_no_descriptor(detail: &Detail) -> bool {
     cause(detail).is_some_and(|error| matches!(error.raw_os_error(), Some(24 | 23)))
 }
@@ -72,7 +72,7 @@ fn cause(detail: &Detail) -> Option<&std::io::Error> {
     detail.source().and_then(|cause| cause.downcast_ref())
 }
 
-/// Return the same error, with a hint if it is damage of an index and has no hint yet.
+/// Return the same error. If it reports damage of an index and has no hint, add one.
 pub fn of_index(py: Python<'_>, error: PyErr) -> PyErr {
     const REPAIR: &str = "run `ketrag index` again: whatever is damaged is made anew";
     let hint = || {

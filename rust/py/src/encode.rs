@@ -13,13 +13,13 @@ use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Texts below this total number of bytes are encoded without a watching thread.
+/// Texts with fewer bytes in total are encoded without a watching thread.
 const SMALL: usize = 2000;
 
 /// Vectors of texts and of spans, the texts' tokens, and windows beyond one per text.
 type EncodedSpans<'py> = (MatrixOut<'py, f32>, MatrixOut<'py, f32>, u64, u64);
 
-/// A loaded model folder.
+/// A loaded sentence encoder.
 #[pyclass(frozen, module = "ketrag_fast._core")]
 pub struct Encoder {
     core: Core,
@@ -116,7 +116,7 @@ impl Encoder {
         Ok(lengths.into_pyarray(py))
     }
 
-    /// Return the number of tokens of each text, without prompt and uncut.
+    /// Return the number of tokens of each text, without the prompt and without truncation.
     #[pyo3(signature = (texts, offsets, *, threads=0, report=None))]
     fn counts<'py>(
         &self,
@@ -433,7 +433,7 @@ pub fn encoder_kernels() -> Vec<&'static str> {
     Kernel::all().into_iter().map(Kernel::name).collect()
 }
 
-/// Return why a folder's model has no native implementation, or None.
+/// Return the reason why a folder's model has no native implementation, or None if it has one.
 #[pyfunction]
 pub fn encoder_refusal(py: Python<'_>, folder: PathBuf) -> PyResult<Option<String>> {
     quick(py, || Core::refusal(&folder))

@@ -29,13 +29,13 @@ use std::sync::{Arc, OnceLock};
 #[pyclass(frozen, name = "MappedFile", module = "ketrag_fast._core")]
 pub struct File {
     body: Body,
-    /// The array in the file, shared by all that were opened with it.
+    /// The array in the file, shared by all files that were opened with it.
     array: OnceLock<Arc<MappedArray>>,
 }
 
 enum Body {
     Mapped(Arc<MappedFile>),
-    /// An array that is an earlier one with changes; there are no bytes to map.
+    /// An array stored as changes to an earlier array. It has no bytes to map.
     Patched,
 }
 
@@ -47,7 +47,7 @@ pub enum FileIn<'py> {
 }
 
 impl FileIn<'_> {
-    /// Return the file, or the array that is shared by several generations.
+    /// Return the file, or the array if several generations share it.
     pub fn held(&self) -> Result<Held> {
         match self {
             Self::Mapped(file) => match (&file.body, file.array.get()) {
@@ -69,7 +69,7 @@ impl FileIn<'_> {
 }
 
 impl File {
-    /// Return the array in the file, whose values are unpacked once for all that read them.
+    /// Return the array in the file. Its values are unpacked only once for all readers.
     fn shared(&self) -> Result<Arc<MappedArray>> {
         match (&self.body, self.array.get()) {
             (_, Some(array)) => Ok(array.clone()),
@@ -268,7 +268,7 @@ pub fn merge_hashes(hashes: &[u8], size: usize) -> PyResult<Option<String>> {
     Ok(root(values, size).map(|digest| digest.to_hex().to_string()))
 }
 
-/// Paths that one thread looks up at a time.
+/// Number of paths that one thread looks up at a time.
 const STATED: usize = 512;
 
 /// Return size and time of change (in ns since 1970) of files whose paths end with a zero byte each: (-1, -1) for a

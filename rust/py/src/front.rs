@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Plans by a function of Python.
+/// Plans created by a Python function.
 struct Planner(Py<PyAny>);
 
 impl Backend for Planner {
@@ -128,8 +128,8 @@ impl PyFront {
         self.0.forget();
     }
 
-    /// Return all counts: replies, refusals, cached replies, microseconds, questions, requests by time, batches
-    /// by size.
+    /// Return all counts: replies, refusals, cached replies, microseconds, queries, requests by time, and
+    /// batches by size.
     fn counts(&self) -> Vec<u64> {
         self.0.counts()
     }
@@ -139,12 +139,12 @@ impl PyFront {
         self.0.waiting()
     }
 
-    /// Accept no more requests; finish those that run.
+    /// Stop accepting requests, and finish those that are running.
     fn stop(&self) {
         self.0.stop();
     }
 
-    /// Stop running requests as well: the application replies to them.
+    /// Stop running requests as well. The application replies to them.
     fn abort(&self) {
         self.0.abort();
     }
@@ -156,15 +156,15 @@ impl PyFront {
     }
 }
 
-/// Maximum bytes of kept descriptions.
+/// Maximum total size of cached descriptions in bytes.
 const MOST: usize = 16 << 20;
-/// Bytes of a description besides its text.
+/// Size of a description in addition to its text, in bytes.
 const ENTRY: usize = 80;
 
 /// The fields of rows.
 type Described = HashMap<Row, Arc<[u8]>>;
 
-/// The metadata and locations of printed units; Python is called once for each.
+/// The metadata and locations of printed units. Python is called once for each unit.
 #[pyclass(frozen, name = "Descriptions", module = "ketrag_fast._core")]
 pub struct PyDescriptions {
     /// Returns, for (unit, start, end) each, the JSON fields `page`, `location` and `metadata` without braces.
@@ -181,7 +181,7 @@ impl PyDescriptions {
 }
 
 impl PyDescriptions {
-    /// Return the fields of rows; `None` if Python failed.
+    /// Return the fields of rows, or `None` if Python failed.
     fn get(&self, rows: &[Row]) -> Option<Vec<Arc<[u8]>>> {
         let missing: Vec<Row> = {
             let kept = self.kept.lock().unwrap_or_else(|e| e.into_inner());
@@ -208,7 +208,7 @@ impl PyDescriptions {
     }
 }
 
-/// Answers questions with equal options.
+/// Answers queries with equal options.
 #[pyclass(frozen, name = "Plan", module = "ketrag_fast._core")]
 pub struct PyPlan {
     id: u64,

@@ -1,5 +1,5 @@
-//! Graphs as compressed rows: PageRank and centrality, selection of core chunks, transposed rows, and what pictures of
-//! graphs need. Also the rows that fit a token budget.
+//! Graphs as compressed rows: PageRank and centrality, selection of core chunks, transposed rows, and
+//! functions for drawing graphs. Also the selection of rows that fit into a token budget.
 
 use crate::arrays::{csr_out, matrix_out, slice, Array, CsrArrays, MatrixOut, Out};
 use crate::door::{long, quick, wrong};

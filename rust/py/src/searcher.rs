@@ -198,9 +198,9 @@ impl PySearcher {
         replies.into_iter().flatten().map(|(reply, taken)| PyReply::new(py, reply, taken)).collect()
     }
 
-    /// Return why a channel of the request ranks each of these units where it does: for each the partner of
-    /// its best pair and the pair that it extends, or None; an empty list if the channel cannot explain
-    /// itself.
+    /// For each unit, return why a channel of the request gave it its rank for the same query: the partner of
+    /// its best pair and the pair that it extends, or None. The list is empty if the channel has no
+    /// explanations.
     #[pyo3(signature = (request, channel, question, units, *, vector=None, terms=None))]
     #[allow(clippy::too_many_arguments)]
     fn explain<'py>(
@@ -221,8 +221,8 @@ impl PySearcher {
         Ok(found.map_err(|e| of_index(py, e))?.into_iter().map(reason_out).collect())
     }
 
-    /// Return what is known about a question and each of some units, ranked: the terms of the logistic function of their
-    /// relevance, one row each.
+    /// Return the evidence about a query and each of the given ranked units: one row per unit with the terms
+    /// of the logistic function of its relevance.
     #[pyo3(signature = (question, units, *, vector=None))]
     fn evidence<'py>(
         &self,
@@ -249,8 +249,8 @@ impl PySearcher {
         text.map_err(|e| of_index(py, e))
     }
 
-    /// Read the rest of the arrays from which queries have read, up to `most` bytes, so that later queries do not
-    /// wait for it. Return the number of bytes. The thread that reads gets the time that queries leave.
+    /// Read the rest of the arrays that queries have read from, up to `most` bytes, so that later queries do
+    /// not wait for it. Returns the number of bytes. The reading thread yields to queries.
     #[pyo3(signature = (most, *, report=None))]
     fn read_ahead(&self, py: Python<'_>, most: usize, report: Option<Bound<'_, PyAny>>) -> PyResult<usize> {
         let read = long(py, report.as_ref(), |progress| {

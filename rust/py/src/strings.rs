@@ -57,7 +57,8 @@ pub fn append_strings<'py>(
     Ok(strings_out(py, out))
 }
 
-/// Return for each string what no span covers: bytes `spans[i]` of string `owners[i]` are covered.
+/// Return, for each string, the parts that no span covers. Span `i` covers bytes `spans[i]` of string
+/// `owners[i]`.
 #[pyfunction]
 pub fn string_gaps<'py>(
     py: Python<'py>,
@@ -71,7 +72,7 @@ pub fn string_gaps<'py>(
     Ok(strings_out(py, out))
 }
 
-/// Return the strings from the pieces that `slice_strings` returned and the rests of `string_gaps`.
+/// Rebuild strings from the pieces that `slice_strings` returned and the gaps that `string_gaps` returned.
 #[pyfunction]
 pub fn restore_strings<'py>(
     py: Python<'py>,

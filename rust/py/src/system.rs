@@ -1,5 +1,5 @@
-//! Bindings of what Python's standard library reports and limits on Unix only. On other systems than Windows these
-//! functions do nothing.
+//! Bindings for functions that Python's standard library offers only on Unix. On systems other than Windows
+//! they do nothing.
 
 use pyo3::prelude::*;
 

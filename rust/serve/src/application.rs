@@ -1,4 +1,5 @@
-//! Connections to the application. Few are open, however many clients there are: one serves them in turn.
+//! Connections to the application. Only a few are open, regardless of the number of clients: each one serves
+//! clients in turn.
 
 use crate::locks::lock;
 use crate::request_body::Request;
@@ -21,7 +22,8 @@ pub struct Application {
 pub struct Applications(Mutex<Vec<Application>>);
 
 impl Applications {
-    /// Return a connection that can send at once. One whose last request is still read, after its reply, stays.
+    /// Return a connection that can send immediately. A connection whose last request is still being read
+    /// after its reply is not returned.
     pub fn take(&self) -> Option<Application> {
         let mut idle = lock(&self.0);
         idle.retain(|one| !one.sender.is_closed());
@@ -37,8 +39,8 @@ impl Applications {
     }
 }
 
-/// A request that the application answers. Dropping it before the end of the reply closes the connection, so that the
-/// application stops what nobody waits for.
+/// A request that the application answers. Dropping it before the end of the reply closes the connection, so
+/// that the application stops work that nobody waits for.
 pub struct Exchange {
     idle: Arc<Applications>,
     application: Option<Application>,
@@ -50,7 +52,7 @@ impl Exchange {
         Self { idle: idle.clone(), application: Some(application), is_over: false }
     }
 
-    /// Send a request, and return the beginning of its reply; no error if there is no connection.
+    /// Send a request and return the beginning of its reply. Having no connection is not an error.
     pub async fn send(
         &mut self,
         request: hyper::Request<Request>,

@@ -1,4 +1,4 @@
-//! What answers the requests: the service's indexes, behind two traits.
+//! The interface to the service's indexes: two traits whose implementations answer the requests.
 
 use ketrag_base::error::Result;
 use ketrag_base::progress::Progress;
@@ -7,8 +7,9 @@ use std::time::Instant;
 
 /// Plans requests.
 pub trait Backend: Send + Sync + 'static {
-    /// Return how to answer requests with these fields (a JSON object without the question and the deadline), or
-    /// `None` if the application must, or if `until` has passed. This may take long and is called from any thread.
+    /// Return a plan for requests with these fields (a JSON object without the question and the deadline).
+    /// Returns `None` if the application must answer, or if `until` has passed. This may take long and is
+    /// called from any thread.
     fn plan(&self, fields: &str, until: Instant) -> Option<Arc<dyn Plan>>;
 }
 
@@ -19,17 +20,17 @@ pub enum Answer {
     Cached,
     /// The reply is complete; the next one may differ.
     Once,
-    /// The application must answer.
+    /// There is no reply: the application must answer.
     Pass,
 }
 
 /// A model that embeds questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Model {
-    /// No other model has it.
+    /// The number of the model, which no other model has.
     pub id: u64,
-    /// Whether it computes on the calling thread, so that each core can embed a batch. Any other model embeds one
-    /// batch at a time, and its caller waits without a core.
+    /// Whether the model computes on the calling thread, so that each core can embed a batch. Any other model
+    /// embeds one batch at a time, and its caller waits without using a core.
     pub parallel: bool,
 }
 
@@ -38,10 +39,11 @@ pub trait Plan: Send + Sync + 'static {
     /// Return a number that no other plan has.
     fn id(&self) -> u64;
 
-    /// Return the model that embeds the questions, if one does.
+    /// Return the model that embeds the questions, or `None` if they are not embedded.
     fn model(&self) -> Option<Model>;
 
-    /// Return a vector for each question, all in one array, or `None` if the application must answer.
+    /// Return the vectors of the questions, concatenated in one array, or `None` if the application must
+    /// answer.
     fn embed(&self, questions: &[&str], until: Instant) -> Option<Vectors>;
 
     /// Append the reply to `out` as JSON.
@@ -59,7 +61,7 @@ pub trait Plan: Send + Sync + 'static {
 pub struct Vectors {
     pub values: Vec<f32>,
     pub dimension: usize,
-    /// Milliseconds that each question took.
+    /// Milliseconds used for each question.
     pub milliseconds: f64,
 }
 

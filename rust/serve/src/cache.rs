@@ -1,20 +1,22 @@
-//! Replies that are kept, within a bound in bytes.
+//! A cache of replies, limited in bytes.
 
 use std::collections::hash_map::RandomState;
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::sync::Mutex;
 
-/// Bytes of an entry besides its question and its reply: its place, in a table of which half may be empty.
+/// Size of an entry in addition to its question and its reply: its slots in a table of which half may be
+/// empty.
 const ENTRY: usize = 128;
-/// A block grows by this part of its final size.
+/// A block grows in steps of this share of its final size.
 const STEPS: usize = 16;
 
-/// Two generations of replies of half the size each. A reply that is read moves to the young one; when that is
-/// full it becomes the old one, and what nobody read meanwhile is dropped.
+/// Two generations of replies of half the size each. A reply that is read moves to the young generation. When
+/// the young generation is full it becomes the old one, and replies that were not read in the meantime are
+/// dropped.
 ///
-/// Each generation writes into one block of memory, again and again, so that what replies take does not depend on the
-/// allocator, which keeps memory for each thread.
+/// Each generation reuses one block of memory, so that memory usage does not depend on the allocator, which
+/// keeps memory for each thread.
 #[derive(Debug)]
 pub struct Cache {
     half: usize,
@@ -32,7 +34,7 @@ struct Kept {
 struct Generation {
     /// Questions, each followed by its reply.
     bytes: Vec<u8>,
-    /// By the hash of plan and question. Of two with one hash the last is kept.
+    /// Entries by the hash of plan and question. If two have the same hash, the last is kept.
     places: HashMap<u64, Place>,
 }
 
@@ -106,7 +108,7 @@ impl Cache {
         Some(reply)
     }
 
-    /// Keep a reply, if it is not larger than the cache.
+    /// Cache a reply, unless it is larger than the cache.
     pub fn add(&self, plan: u64, question: &str, reply: &[u8]) {
         if question.len() + reply.len() + ENTRY > self.half {
             return;
@@ -139,7 +141,7 @@ mod tests {
         fn held(&self) -> usize {
             let kept = self.kept.lock().unwrap();
             let slot = size_of::<(u64, Place)>() + 1;
-            // A table has a power of two of slots, of which at most seven in eight are used.
+            // A table has a power of two of slots, of which at most seven eighths are used.
             let slots = |places: &HashMap<u64, Place>| (places.capacity() * 8 / 7).next_power_of_two();
             [&kept.young, &kept.old].iter().map(|g| g.bytes.capacity() + slots(&g.places) * slot).sum()
         }
@@ -184,7 +186,7 @@ mod tests {
         for n in 0..6 {
             cache.add(1, &n.to_string(), &reply(n));
         }
-        // It moves while the block that it was in is written again.
+        // The entry moves while the block that contained it is overwritten.
         for n in 0..6 {
             cache.has(1, &n.to_string(), &reply(n));
         }

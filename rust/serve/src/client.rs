@@ -1,4 +1,5 @@
-//! One connection of a client: each request is answered by a worker, or by the application as if there were no front.
+//! One connection of a client. Each request is answered by a worker, or by the application as if there were
+//! no front.
 
 use crate::application::{Application, Applications, Exchange};
 use crate::limits::respond;
@@ -25,8 +26,8 @@ use tokio::net::UnixStream as Stream;
 use tokio::sync::oneshot;
 use tokio::time::timeout_at;
 
-/// Seconds that requests take on average below which the next is answered on the thread of its connection: to hand it
-/// to a worker would take as long. Longer questions may take longer.
+/// If requests take less than this number of seconds on average, the next one is answered on the thread of
+/// its connection, because handing it to a worker would take as long. Longer questions may take longer.
 const QUICK: f64 = 0.0005;
 const SHORT: usize = 1024;
 /// The header with the deadline in seconds of a request whose deadline has passed.
@@ -39,7 +40,7 @@ pub struct Client {
     pub busy: Arc<AtomicBool>,
 }
 
-/// A request in the hands of workers. Dropping it stops them.
+/// A request that workers are processing. Dropping it stops them.
 struct Waiting<'a> {
     shared: &'a Shared,
     progress: Arc<Progress>,
@@ -52,10 +53,10 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// What became of a plain request.
+/// The outcome of a plain request.
 enum Outcome {
     Replied(Response<Reply>),
-    /// The application must answer; its deadline in seconds if it has passed.
+    /// The application must answer. Contains the deadline in seconds if it has passed.
     Passed(Option<f64>),
 }
 
@@ -65,7 +66,7 @@ impl Client {
         let (sent, answered) = oneshot::channel();
         let (head, body) = request.into_parts();
         let read = self.shared.limits.read;
-        // A body that does not come soon is the application's, which has the words for it.
+        // If a body does not arrive soon, the application handles it and words the error.
         let mut body = Request::new(body, read / 4);
         let mut late = None;
         if let Some(length) = plain_head(&head, &self.shared.rules) {
@@ -81,7 +82,7 @@ impl Client {
         self.pass(head, body, late).await.map(|reply| reply.hold(busy, sent))
     }
 
-    /// Answer, if that takes no time or little; else have a worker answer.
+    /// Answer on this thread if that takes little or no time. Otherwise have a worker answer.
     async fn retrieve(&self, request: Plain) -> Outcome {
         let (shared, arrived) = (&*self.shared, Instant::now());
         let plan = shared.known_plan(&request.fields);
@@ -130,7 +131,7 @@ impl Client {
     async fn pass(&self, mut head: Parts, body: Request, late: Option<f64>) -> Response<Reply> {
         let errors = &self.shared.limits.errors;
         head.version = Version::HTTP_11;
-        head.headers.remove(EXPECT); // the body is sent in any case
+        head.headers.remove(EXPECT); // the body is sent even if this fails
         head.headers.remove(LATE);
         if let Some(late) = late.and_then(|seconds| HeaderValue::try_from(seconds.to_string()).ok()) {
             head.headers.insert(LATE, late);
@@ -142,8 +143,8 @@ impl Client {
         }
     }
 
-    /// Send a request to the application, and return the beginning of its reply; no error if it does not accept a
-    /// connection.
+    /// Send a request to the application and return the beginning of its reply. It is not an error if the
+    /// application refuses a connection.
     async fn exchange(
         &self,
         request: hyper::Request<Request>,

@@ -1,5 +1,5 @@
-//! Counts of the front, in a file that other processes read if there are several workers: a worker that is killed
-//! loses none.
+//! The counters of the front, in a file that other processes read if there are several workers. If a worker
+//! is killed, its counts are not lost.
 
 use memmap2::MmapRaw;
 use std::fs::OpenOptions;
@@ -56,7 +56,7 @@ impl Counters {
         self.count(which).fetch_add(number, Ordering::Relaxed);
     }
 
-    /// Count a reply and its time; `cached` if it was kept from before.
+    /// Count a reply and its duration; `cached` if it came from the cache.
     pub fn answered(&self, time: Duration, cached: bool) {
         self.add(ANSWERED, 1);
         self.add(CACHED, cached.into());

@@ -34,14 +34,14 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout, Sleep};
 
-/// Workers in addition to two for each core: for slow requests, and for models elsewhere.
+/// Number of workers in addition to two per core, for slow requests and for models on other machines.
 const SPARE: usize = 2;
 /// Maximum bytes and number of the headers of a request.
 const HEAD: usize = 65_536;
 const HEADERS: usize = 100;
-/// How long the front waits when the system refuses a connection: there are too many open files, for example.
+/// Pause after the system refuses a connection, for example because there are too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
-/// How long clients may take to read the replies to stopped requests.
+/// Time that clients have to read the replies to stopped requests.
 const LAST: Duration = Duration::from_secs(5);
 
 /// A running front.
@@ -56,9 +56,9 @@ pub struct Front {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Serving,
-    /// Connections end with the reply to their request.
+    /// Connections are closed after the reply to their current request.
     Stopping,
-    /// All connections end soon.
+    /// All connections are closed soon.
     Aborting,
 }
 
@@ -134,7 +134,7 @@ impl Front {
         self.shared.queue.load().0
     }
 
-    /// Accept no more requests; finish those that run.
+    /// Stop accepting requests, and finish those that are running.
     pub fn stop(&self) {
         self.stage.send_if_modified(|stage| {
             let first = *stage == Stage::Serving;
@@ -143,7 +143,7 @@ impl Front {
         });
     }
 
-    /// Stop running requests as well: the application replies to them.
+    /// Stop running requests as well. The application replies to them.
     pub fn abort(&self) {
         self.shared.aborting.store(true, Ordering::Relaxed);
         self.stage.send_replace(Stage::Aborting);
@@ -286,18 +286,18 @@ fn builder(read: Duration) -> http1::Builder {
     builder
 }
 
-// The socket of a client, with patience of two kinds: for a client that reads slowly, and for one that has stopped
-// sending while its request is answered.
+// The socket of a client, with two time limits: one for clients that read slowly, and one for clients that
+// have closed their sending side while their request is answered.
 
-/// How long a client that sends no more may wait for its reply. hyper takes the end of what a client sends for a lost
-/// connection, but a client may end its side and read on.
+/// How long a client that has closed its sending side may wait for its reply. hyper treats the end of the
+/// client's data as a lost connection, but a client may close its side and continue to read.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 struct Socket {
     stream: TcpStream,
     /// Whether a request is answered.
     busy: Arc<AtomicBool>,
-    /// Whether something was written that the system has not taken.
+    /// Whether written data is waiting for the system to accept it.
     unsent: bool,
     /// Maximum time without progress of a reply.
     idle: Duration,
@@ -362,7 +362,7 @@ impl AsyncWrite for Socket {
         self.stream.is_write_vectored()
     }
 
-    /// hyper calls this when it has written all that it holds.
+    /// hyper calls this once it has written all of its buffered data.
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
         let this = self.get_mut();
         ready!(Pin::new(&mut this.stream).poll_flush(cx))?;

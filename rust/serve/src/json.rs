@@ -1,6 +1,7 @@
-//! JSON text, byte for byte as the application writes it: characters that terminals obey or do not show are escaped.
+//! JSON text, byte for byte as the application writes it. Invisible characters and characters that control
+//! terminals are escaped.
 
-/// Whether a byte needs a closer look: controls, quotes, DEL, and the first bytes of invisible characters.
+/// Whether a byte may need escaping: controls, quotes, DEL, and the first bytes of invisible characters.
 const SPECIAL: [bool; 256] = special();
 
 const fn special() -> [bool; 256] {

@@ -1,12 +1,14 @@
 //! The HTTP front of the service. hyper serves the connections; plain requests to `/v1/retrieve` are answered on threads
 //! that never wait for the interpreter, and all others are passed to the application behind the front.
 //!
-//! A request is plain if nothing about it needs a decision: the exact path, one of the known hosts, the right token, a
-//! small body of known length, and fields that a [`Backend`] has planned. Anything else (an error, a page of another
-//! site, another path) goes to the application, so there is one place that words errors and keeps rules.
+//! A request is plain if nothing about it needs a decision: the exact path, one of the known hosts, the right
+//! token, a small body of known length, and fields that a [`Backend`] has planned. Anything else (an error, a
+//! request from another site's page, another path) goes to the application, so error messages and rules are
+//! in one place.
 //!
-//! [`request`] tells plain requests, [`queue`] holds those that wait, `worker` answers them, `client` passes the others to
-//! `application`, `socket` and `reply` keep the time limits of clients, and [`front`] accepts connections.
+//! [`request`] recognises plain requests, [`queue`] holds waiting requests, `worker` answers them, `client`
+//! passes the others to `application`, `socket` and `reply` keep the time limits of clients, and [`front`]
+//! accepts connections.
 
 mod application;
 pub mod backend;

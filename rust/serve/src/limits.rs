@@ -1,4 +1,4 @@
-//! The limits of a front, and the replies that it sends by itself.
+//! The limits of a front, and the replies that it sends without the application.
 
 use crate::reply::Reply;
 use hyper::header::HeaderMap;
@@ -9,7 +9,8 @@ use std::time::Duration;
 /// Sizes are in bytes.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Threads that answer requests at a time; those with a slow request do not count.
+    /// Maximum number of threads that answer requests at the same time. Threads with a slow request are not
+    /// counted.
     pub workers: usize,
     /// Maximum number of connections.
     pub connections: usize,
@@ -19,9 +20,9 @@ pub struct Limits {
     pub batch: usize,
     /// Maximum size of cached replies.
     pub cache: usize,
-    /// For the next head of a connection, and again for a body.
+    /// Time limit for the next head of a connection, and again for a body.
     pub read: Duration,
-    /// For a client that does not read its reply.
+    /// Time limit for a client that does not read its reply.
     pub idle: Duration,
     /// Headers of every reply with a context.
     pub headers: HeaderMap,
@@ -30,20 +31,20 @@ pub struct Limits {
     pub counts: Option<PathBuf>,
 }
 
-/// Errors that the application cannot send, in its words.
+/// Error replies for cases in which the application cannot reply, in the application's wording.
 #[derive(Debug, Clone)]
 pub struct Errors {
-    /// The queue is full, with a wait of 1, 2, ... seconds.
+    /// The queue is full; one reply for each wait of 1, 2, ... seconds.
     pub busy: Vec<Whole>,
     /// There are too many connections.
     pub crowded: Whole,
-    /// The body of a request breaks off or is malformed.
+    /// The body of a request is incomplete or malformed.
     pub broken: Whole,
     /// The application has stopped.
     pub stopping: Whole,
 }
 
-/// A whole reply.
+/// A complete reply.
 #[derive(Debug, Clone)]
 pub struct Whole {
     pub status: StatusCode,

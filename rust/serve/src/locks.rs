@@ -1,4 +1,4 @@
-//! Locks of data that stays valid if a thread panics.
+//! Locks for data that stays valid if a thread panics.
 
 use std::sync::{Mutex, MutexGuard};
 

@@ -1,8 +1,9 @@
-//! The requests that wait for a worker, and which of them are taken together.
+//! The requests that wait for a worker, and the selection of those that are processed together.
 //!
-//! There are more workers than cores. As many as there are cores answer at a time, and one more ([`OVER`]); one that
-//! waits for a model elsewhere, or has needed long for one request, no longer counts, and another takes the next
-//! request. So no request waits behind a slow one.
+//! There are more workers than cores. The number of workers that answer at the same time is the number of
+//! cores plus one ([`OVER`]). A worker that waits for a model on another machine, or that has worked on one
+//! request for a long time, is no longer counted, so another worker takes the next request. This way no
+//! request waits behind a slow one.
 
 use crate::backend::{Model, Plan, Vector, Vectors};
 use crate::locks::lock;
@@ -13,31 +14,33 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// How much the last request counts in the mean.
+/// Weight of the last request in the running mean.
 const SMOOTH: f64 = 0.05;
 /// The mean before the first requests.
 const START: f64 = 0.001;
-/// A request is slow if it takes this long, and this many times the mean.
+/// A request is slow if it takes at least this long and at least this many times the mean.
 const SLOW: f64 = 0.02;
 const SLOWER: f64 = 5.0;
-/// Workers in addition to the cores that answer at a time, but embed nothing: a worker that the system has interrupted,
-/// for the client that it has just written to or for another process, must not leave a core idle.
+/// Number of workers in addition to the cores that may answer at the same time but not embed. If the system
+/// interrupts a worker, for the client that it has just replied to or for another process, no core should be
+/// idle.
 const OVER: usize = 1;
-/// Questions in a batch from which on a larger one is hardly faster per question.
+/// Batch size above which the time per question hardly decreases.
 const EFFICIENT: usize = 8;
-/// Maximum bytes of the questions that are embedded together, so that a long one delays no others.
+/// Maximum total size in bytes of the questions that are embedded together, so that a long question does not
+/// delay the others.
 const TOGETHER: usize = 4096;
 
 /// A request on its way.
 pub struct Job {
     pub request: Plain,
-    /// Takes the reply; if it is dropped the application answers.
+    /// Receives the reply. If it is dropped, the application answers.
     pub reply: oneshot::Sender<Vec<u8>>,
     pub arrived: Instant,
     pub until: Instant,
     pub progress: Arc<Progress>,
     pub plan: Option<Arc<dyn Plan>>,
-    /// The vectors of its batch and its row, once a model has embedded its question.
+    /// The vectors of the request's batch and its row in them, once a model has embedded its question.
     pub embedded: Option<(Arc<Vectors>, usize)>,
 }
 
@@ -55,8 +58,8 @@ impl Job {
     }
 }
 
-/// First in, first out; but questions for a model that embeds as many batches as it can wait for the next one, and
-/// nobody waits for them.
+/// First in, first out. Only questions for a model that already embeds its maximum number of batches wait for
+/// the next batch, and other requests pass them.
 pub struct Queue {
     state: Mutex<State>,
     ready: Condvar,
@@ -73,7 +76,7 @@ struct State {
     /// Whether a worker waits for a request to become slow.
     timing: bool,
     closed: bool,
-    /// Smoothed seconds of a worker for a request.
+    /// Smoothed duration of a request in seconds.
     mean: f64,
 }
 
@@ -99,7 +102,8 @@ impl Queue {
             return false;
         }
         state.waiting.push_back(job);
-        // A worker that comes back takes it; waking another one would only cost a switch.
+        // A worker that becomes free takes the request. Waking another worker would only cost a context
+        // switch.
         let wake = !state.timing || state.free(OVER, Instant::now()) > 0;
         drop(state);
         if wake {
@@ -108,7 +112,7 @@ impl Queue {
         true
     }
 
-    /// Put requests back at the front, in their order: something about them is now known.
+    /// Put requests back at the front, in their order, after planning or embedding.
     pub fn put_back(&self, jobs: Vec<Job>) {
         let mut state = lock(&self.state);
         for job in jobs.into_iter().rev() {
@@ -132,7 +136,7 @@ impl Queue {
             if let Some(batch) = state.take(most, now) {
                 state.began[worker] = Some(now);
                 if timing && !state.waiting.is_empty() {
-                    self.ready.notify_one(); // for the next slow request
+                    self.ready.notify_one(); // until the next request becomes slow
                 }
                 return Some(batch);
             }
@@ -153,7 +157,7 @@ impl Queue {
         }
     }
 
-    /// Note that a worker needs no core from now on, or needs one again.
+    /// Record that a worker no longer needs a core, or needs one again.
     pub fn uses_core(&self, worker: usize, uses: bool) {
         let mut state = lock(&self.state);
         state.began[worker] = uses.then(Instant::now);
@@ -177,12 +181,12 @@ impl Queue {
         self.ready.notify_one();
     }
 
-    /// Drop the requests whose time is over or whose client is gone.
+    /// Drop requests whose deadline has passed or whose client has disconnected.
     pub fn drop_ended(&self) {
         lock(&self.state).waiting.retain(|job| job.progress.check().is_ok());
     }
 
-    /// Count the time that a worker took for a request.
+    /// Record the time that a worker needed for a request.
     pub fn took(&self, time: Duration) {
         let mut state = lock(&self.state);
         state.mean += SMOOTH * (time.as_secs_f64() - state.mean);
@@ -194,7 +198,7 @@ impl Queue {
         (state.waiting.len(), state.mean)
     }
 
-    /// Let the workers end when the queue is empty.
+    /// Let the workers end once the queue is empty.
     pub fn close(&self) {
         lock(&self.state).closed = true;
         self.ready.notify_all();
@@ -206,14 +210,15 @@ impl State {
         Duration::from_secs_f64(SLOW.max(SLOWER * self.mean))
     }
 
-    /// Return the number of cores, and `over` more, that no worker uses, except for slow requests.
+    /// Return the number of cores, plus `over`, that no worker uses. Workers with slow requests are not
+    /// counted.
     fn free(&self, over: usize, now: Instant) -> usize {
         let slow = self.slow();
         let busy = self.began.iter().flatten().filter(|&&began| now < began + slow).count();
         (self.cores + over).saturating_sub(busy)
     }
 
-    /// Return the time until the next request is slow, if all cores are used.
+    /// Return the time until the next request becomes slow, if all cores are used.
     fn next_slow(&self, now: Instant) -> Option<Duration> {
         if self.free(0, now) > 0 {
             return None;

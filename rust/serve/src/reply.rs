@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::task::{ready, Context, Poll};
 use tokio::sync::oneshot;
 
-/// The body of a reply: whole, or as it comes from the application.
+/// The body of a reply: complete, or streamed from the application.
 pub struct Reply {
     content: Content,
-    /// Held until the reply has been taken for sending.
+    /// Held until the reply has been handed over for sending.
     held: Option<(Busy, oneshot::Sender<()>)>,
 }
 
@@ -46,7 +46,7 @@ impl Reply {
         Self { content: Content::Passed(body, exchange), held: None }
     }
 
-    /// Hold `busy` until the reply is taken for sending, and let `sent` know then.
+    /// Hold `busy` until the reply is handed over for sending, then notify `sent`.
     pub fn hold(mut self, busy: Busy, sent: oneshot::Sender<()>) -> Self {
         self.held = Some((busy, sent));
         self

@@ -1,4 +1,4 @@
-//! Which requests are plain: the core can answer them, and nothing about them needs a decision.
+//! Recognition of plain requests, which the core can answer without any decision by the application.
 
 use hyper::header::{
     HeaderName, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, TRANSFER_ENCODING, UPGRADE,
@@ -11,7 +11,7 @@ const PATH: &str = "/v1/retrieve";
 /// Maximum bytes of the body of a plain request.
 const MOST: usize = 65_536;
 
-/// What a plain request must meet.
+/// The conditions for a plain request.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
     /// Names and addresses that `Host` may have, in lower case; `None` allows all.
@@ -22,7 +22,7 @@ pub struct Rules {
     pub body: usize,
     /// Maximum characters of a question.
     pub question: usize,
-    /// Maximum and usual seconds of a request.
+    /// Maximum and default time limit of a request in seconds.
     pub seconds: f64,
 }
 
@@ -30,12 +30,12 @@ pub struct Rules {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plain {
     pub question: String,
-    /// All other fields but the deadline, as JSON with sorted names.
+    /// All fields except the question and the deadline, as JSON with sorted names.
     pub fields: String,
     pub seconds: f64,
 }
 
-/// Return the length of the body if the head is that of a plain request.
+/// Return the length of the body if the head belongs to a plain request.
 pub fn plain_head(head: &Parts, rules: &Rules) -> Option<usize> {
     let has_path = head.uri.authority().is_none() && head.uri.path_and_query().is_some_and(|uri| uri == PATH);
     let odd = [ORIGIN, TRANSFER_ENCODING, UPGRADE].iter().any(|name| head.headers.contains_key(name));
@@ -60,7 +60,7 @@ pub fn plain_head(head: &Parts, rules: &Rules) -> Option<usize> {
     single(head, CONTENT_LENGTH)?.parse().ok().filter(|&length| length <= MOST.min(rules.body))
 }
 
-/// Return the text of a header that exists once.
+/// Return the text of a header that occurs exactly once.
 fn single(head: &Parts, name: HeaderName) -> Option<&str> {
     let mut values = head.headers.get_all(name).iter();
     values.next().filter(|_| values.next().is_none())?.to_str().ok()
@@ -76,7 +76,7 @@ fn host_name(host: &str) -> Option<&str> {
     (port.bytes().all(|b| b.is_ascii_digit()) && (rest.is_empty() || rest.starts_with(':'))).then_some(name)
 }
 
-/// Compare two secrets in a time that depends on their lengths only.
+/// Compare two secrets in time that depends only on their lengths.
 fn equal(a: &[u8], b: &[u8]) -> bool {
     let different = a.iter().zip(b).fold(0, |all, (x, y)| std::hint::black_box(all | (x ^ y)));
     a.len() == b.len() && different == 0
@@ -98,7 +98,7 @@ pub fn plain_body(body: &[u8], rules: &Rules) -> Option<Plain> {
         fields.remove("explain");
     }
     if fields.values().any(|value| value.is_array() || value.is_object()) {
-        return None; // their numbers may be larger than this parser's
+        return None; // they may contain numbers larger than this parser reads
     }
     let fields = serde_json::to_string(&fields).ok()?;
     Some(Plain { question, fields, seconds })

@@ -9,12 +9,13 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, Instant, Sleep};
 
-/// How long the rest of a request is read after its reply, so that the reply is not lost.
+/// How long the rest of a request is read after the reply, so that the client does not lose the reply.
 pub const LINGER: Duration = Duration::from_secs(1);
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// The body of a request, which fails if it does not come in time. What was read of it can be put back.
+/// The body of a request. Reading fails if it does not arrive in time. The part that was read can be put
+/// back.
 pub struct Request {
     read: Option<Bytes>,
     rest: Incoming,
@@ -28,14 +29,14 @@ impl Request {
         Self { read: None, rest, late: Box::pin(sleep(time)), answered: None }
     }
 
-    /// Wait from now on for another time, or until a moment after the reply.
+    /// From now on, wait for a different time, or until shortly after the reply.
     pub fn wait(&mut self, time: Duration, answered: oneshot::Receiver<()>) {
         self.late.as_mut().reset(Instant::now() + time);
         self.answered = Some(answered);
     }
 
-    /// Return the whole body, of `length` bytes, which can still be read as if it had not been; `None` if it does
-    /// not come in time.
+    /// Return the whole body of `length` bytes, which can still be read again afterwards. Returns `None` if
+    /// it does not arrive in time.
     pub async fn whole(&mut self, length: usize) -> Option<Bytes> {
         let (mut parts, mut size) = (Vec::new(), 0);
         while size < length {

@@ -1,4 +1,4 @@
-//! What the connections, the workers and the owner of the front share.
+//! State that the connections, the workers and the owner of the front share.
 
 use crate::backend::{Backend, Plan};
 use crate::cache::Cache;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-/// Maximum number of plans that are kept.
+/// Maximum number of cached plans.
 const PLANS: usize = 256;
 
 type Plans = HashMap<String, Option<Arc<dyn Plan>>>;
@@ -30,7 +30,7 @@ pub struct Shared {
     pub open: AtomicUsize,
     /// Whether running work must stop.
     pub aborting: AtomicBool,
-    /// Number of times that the plans were dropped, and the plans by fields.
+    /// Number of times that the plans were dropped, and the plans by their fields.
     pub plans: Mutex<(u64, Plans)>,
 }
 
@@ -39,12 +39,13 @@ impl Shared {
         self.aborting.load(Ordering::Relaxed)
     }
 
-    /// Return the plan of some fields, if it was made before.
+    /// Return the plan for the given fields if it is cached.
     pub fn known_plan(&self, fields: &str) -> Option<Option<Arc<dyn Plan>>> {
         lock(&self.plans).1.get(fields).cloned()
     }
 
-    /// Return the plan of some fields. If `until` passes, `None` is not kept: the next request may have more time.
+    /// Return the plan for the given fields. If `until` passes, the result `None` is not cached, because the
+    /// next request may have more time.
     pub fn plan(&self, fields: &str, until: Instant) -> Option<Arc<dyn Plan>> {
         if let Some(plan) = self.known_plan(fields) {
             return plan;
@@ -64,7 +65,7 @@ impl Shared {
         plan
     }
 
-    /// Drop all plans and replies: an index has changed.
+    /// Drop all plans and replies, because an index has changed.
     pub fn forget(&self) {
         let mut plans = lock(&self.plans);
         plans.0 += 1;

@@ -1,4 +1,4 @@
-//! The threads that answer requests. A request that they drop is answered by the application.
+//! The threads that answer requests. If they drop a request, the application answers it.
 
 use crate::backend::{Answer, Model, Plan, Vector, Vectors};
 use crate::queue::Job;
@@ -9,7 +9,7 @@ use ketrag_base::reserve;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Answer requests until the queue is closed. Each worker has another number.
+/// Answer requests until the queue is closed. Each worker has a distinct number.
 pub fn run(shared: &Shared, worker: usize) {
     while let Some(jobs) = shared.queue.next(worker, shared.limits.batch) {
         match jobs.first().and_then(Job::model) {
@@ -42,8 +42,8 @@ fn answer_one(shared: &Shared, mut job: Job) {
     answer(shared, job, &*plan);
 }
 
-/// Embed the questions of requests together, and put the requests back with their vectors: other workers help to
-/// answer them.
+/// Embed the questions of several requests together, and put the requests back with their vectors, so that
+/// other workers help to answer them.
 fn embed(shared: &Shared, worker: usize, model: Model, jobs: Vec<Job>) {
     let mut waiting: Vec<Job> = Vec::with_capacity(jobs.len());
     for job in jobs {
@@ -91,7 +91,7 @@ fn answer(shared: &Shared, job: Job, plan: &dyn Plan) {
     }
 }
 
-/// Return the reply to a question, unless that fails: the application then meets the error again and reports it.
+/// Return the reply to a question. If that fails, the application repeats the request and reports the error.
 pub fn compute(
     shared: &Shared,
     plan: &dyn Plan,
@@ -114,7 +114,7 @@ pub fn compute(
     Some(out)
 }
 
-/// Return whether a request does not have to be answered any more.
+/// Return whether a request no longer needs an answer.
 fn is_over(shared: &Shared, job: &Job) -> bool {
     job.progress.check().is_err() || shared.is_aborting()
 }

@@ -1,7 +1,7 @@
 //! Abbreviations, initials and ordinals after which a sentence continues despite the full stop.
 
-/// Return whether the full stop between `stem` and `after` belongs to an abbreviation, an initial or an ordinal, and
-/// `after` continues the sentence.
+/// Return whether the full stop between `stem` and `after` belongs to an abbreviation, an initial or an
+/// ordinal, so that the sentence continues with `after`.
 pub(super) fn goes_on_after(stem: &str, after: &str) -> bool {
     let word = last_word(stem, |c| c == '.');
     let rest = &stem[..stem.len() - word.len()];
@@ -46,7 +46,8 @@ fn has(list: &[&str], word: &str) -> bool {
     list.binary_search(&word).is_ok()
 }
 
-/// Return the letters, digits and characters of `others` at the end, no longer than any abbreviation.
+/// Return the trailing letters, digits and characters of `others`, at most as long as the longest
+/// abbreviation.
 fn last_word(text: &str, others: impl Fn(char) -> bool) -> &str {
     const LONGEST: usize = 12;
     let from = text
@@ -59,7 +60,7 @@ fn last_word(text: &str, others: impl Fn(char) -> bool) -> &str {
     &text[from..]
 }
 
-/// Return `text` without the blank at its end, or `None` if there is none.
+/// Return `text` without its trailing blank, or `None` if it has none.
 fn before_blank(text: &str) -> Option<&str> {
     text.strip_suffix(char::is_whitespace)
 }
@@ -86,7 +87,7 @@ fn is_roman(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|b| matches!(b, b'I' | b'V' | b'X' | b'L' | b'C'))
 }
 
-/// Return whether the first word opens sentences rather than names.
+/// Return whether the first word usually opens sentences and not names.
 fn starts_a_sentence(text: &str) -> bool {
     let word = first_word(text);
     // "A." and "I." are initials.
@@ -94,9 +95,9 @@ fn starts_a_sentence(text: &str) -> bool {
     !initial && has(STARTERS, word)
 }
 
-// All sorted by bytes, checked by a test.
+// Every list is sorted by bytes, which a test checks.
 
-/// Followed by a name.
+/// Abbreviations that precede a name.
 const TITLES: &[&str] = &[
     "adm",
     "brig",
@@ -182,7 +183,7 @@ const NUMBERED: &[&str] = &[
     "rs", "sec", "sect", "ser", "tab", "tel", "vol", "vols", "ziff", "гл", "рис", "стр", "табл",
 ];
 
-/// The sentence continues unless the next word opens one.
+/// Abbreviations after which the sentence continues unless the next word opens one.
 const EITHER: &[&str] = &[
     "a.d", "a.k.a", "a.m", "al", "anon", "approx", "apr", "ariz", "assn", "assoc", "aug", "ave", "b.c",
     "blvd", "bros", "calif", "co", "colo", "comm", "conn", "corp", "cu", "dec", "dept", "dist", "div", "ed",
@@ -201,7 +202,7 @@ const STARTERS: &[&str] = &[
     "You",
 ];
 
-/// Follow a German ordinal, whatever is before it.
+/// Words that follow a German ordinal, regardless of the word before it.
 const MONTHS: &[&str] = &[
     "April",
     "August",
@@ -222,7 +223,7 @@ const MONTHS: &[&str] = &[
     "Weltkriegs",
 ];
 
-/// Come before a German ordinal.
+/// Words that precede a German ordinal.
 const BEFORE_ORDINALS: &[&str] = &[
     "ab", "am", "beim", "bis", "das", "dem", "den", "der", "des", "die", "ihr", "ihre", "im", "sein",
     "seine", "seit", "vom", "zum", "zur",

@@ -1,7 +1,8 @@
-//! Sentence boundaries of UAX #29 in ASCII, where few rules are left: a sentence ends at a line break, or after a full
-//! stop, exclamation or question mark with the closing marks and blanks that follow it, unless what comes then goes on.
+//! UAX #29 sentence boundaries in ASCII text, where only a few rules apply. A sentence ends at a line break.
+//! It also ends after a full stop, exclamation mark or question mark and the closing marks and blanks that
+//! follow it, unless the next text continues the sentence.
 
-/// Call `see` with the stretches between boundaries. The result is that of `split_sentence_bound_indices`.
+/// Call `see` with each stretch between boundaries. The result equals that of `split_sentence_bound_indices`.
 pub(crate) fn each_ascii_stretch(text: &[u8], mut see: impl FnMut(usize, usize)) {
     let mut from = 0;
     while from < text.len() {

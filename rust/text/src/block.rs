@@ -1,26 +1,27 @@
-//! What the blocks of a document are; [`super::blocks`] finds them.
+//! Types for the blocks of a document. [`super::blocks`] finds the blocks.
 
 use super::sentences::trimmed;
 
-/// Byte offsets of a stretch of the text.
+/// Byte offsets of a span of the text.
 pub type Span = (usize, usize);
 
-/// No block: the parent of blocks at the top level.
+/// Marks the absence of a block: the parent of blocks at the top level.
 pub const NONE: u32 = u32::MAX;
-/// Containers are not nested more deeply; what they hold belongs to the innermost one that is left.
+/// Maximum nesting of containers. The content of deeper ones belongs to the innermost container that is
+/// allowed.
 pub(crate) const DEEPEST: usize = 24;
-/// What a block is.
+/// The kind of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Heading,
     Paragraph,
     List,
     Item,
-    /// One line for each row.
+    /// A table with one line per row.
     Table,
     Code,
     Quote,
-    /// An image alone, whose caption follows.
+    /// An image alone, followed by its caption.
     Figure,
 }
 
@@ -42,15 +43,17 @@ impl Kind {
 /// A block of a text. Blocks are listed before those inside them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Block {
-    /// Without blanks at its ends. The spans of the innermost blocks cover everything but blanks.
+    /// Without blanks at the ends. The spans of the innermost blocks cover all text except blanks.
     pub span: Span,
     pub kind: Kind,
     pub parent: u32,
     /// Index after the last block inside it.
     pub next: u32,
-    /// What introduces a list or a table: the sentence before it, or the text of the item that holds it; may be empty.
+    /// The text that introduces a list or a table: the preceding sentence, or the text of the item that
+    /// contains it. May be empty.
     pub lead: Span,
-    /// The header rows of a table, which may be those of the table before it; the opening fence of code; may be empty.
+    /// The header rows of a table, which may be those of the preceding table, or the opening fence of code.
+    /// May be empty.
     pub head: Span,
 }
 
@@ -59,28 +62,28 @@ impl Block {
         Self { span, kind, parent, next: 0, lead: (0, 0), head: (0, 0) }
     }
 
-    /// Return whether no other blocks are inside it; `index` is its own.
+    /// Return whether the block contains no other blocks. `index` is its own index.
     pub fn is_leaf(&self, index: usize) -> bool {
         self.next as usize == index + 1
     }
 }
 
-/// What a reader says about a stretch of the text.
+/// Information from a document reader about a span of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
     Markdown,
-    /// Code whose first lines say so, such as a directive.
+    /// Code that its first lines introduce, such as a directive.
     Code {
         heads: u32,
     },
-    /// The stretch is a copy of lines of the source; the first has this number.
+    /// The span is a copy of source lines; the value is the number of the first line.
     Lines {
         first: u32,
     },
 }
 
 impl Mark {
-    /// Return the mark that has this number and value.
+    /// Return the mark with this number and value.
     pub fn numbered(kind: u32, value: u32) -> Option<Self> {
         match kind {
             0 => Some(Self::Markdown),

@@ -1,8 +1,8 @@
 //! The blocks of a document: headings, paragraphs, lists, tables, code and quotes, as spans of its text.
 //!
-//! A reader marks what the text itself does not show: that a stretch is Markdown or code. Everything else is plain text,
-//! whose blocks are found by blank lines, indents, list marks and tabs ([`super::plain_blocks`]); those of Markdown are
-//! found by its grammar ([`super::markdown`]).
+//! A document reader marks spans that are Markdown or code, because the text alone does not show it.
+//! Everything else is plain text. Its blocks are found by blank lines, indents, list marks and tabs
+//! ([`super::plain_blocks`]). The blocks of Markdown are found by its grammar ([`super::markdown`]).
 
 use crate::block::{lines_end, push, DEEPEST};
 pub use crate::block::{Block, Kind, Mark, Span, NONE};
@@ -12,11 +12,11 @@ use crate::progress::Progress;
 use crate::sentences::{trimmed, Splitter};
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
-/// Characters of a lead-in that are repeated.
+/// Maximum number of characters of a lead-in that are repeated.
 const LEAD: usize = 300;
-/// Bytes before the end of a paragraph that are searched for its last sentence.
+/// Number of bytes before the end of a paragraph that are searched for its last sentence.
 const NEAR: usize = 2_000;
-/// Beginnings of captions.
+/// Words with which captions begin.
 const TABLES: [&str; 5] = ["Table", "Tab.", "Tabelle", "Tableau", "Tabla"];
 const FIGURES: [&str; 7] = ["Figure", "Fig.", "Abbildung", "Abb.", "Bild", "Figura", "Image"];
 
@@ -52,8 +52,8 @@ fn add_code(text: &str, span: Span, heads: usize, blocks: &mut Vec<Block>) {
     }
 }
 
-/// Set `next`, give every stretch that is not blank to the innermost block after it, and let the blocks that hold
-/// others span these.
+/// Set `next`, assign every non-blank stretch to the innermost block after it, and extend containers over
+/// their contents.
 fn complete(text: &str, from: usize, blocks: &mut Vec<Block>) {
     for index in (0..blocks.len()).rev() {
         let next = blocks[index].next.max(index as u32 + 1);
@@ -91,9 +91,9 @@ fn complete(text: &str, from: usize, blocks: &mut Vec<Block>) {
     }
 }
 
-/// Find what introduces each list and table.
+/// Find the text that introduces each list and table.
 fn add_leads(text: &str, blocks: &mut [Block], progress: &Progress) {
-    // The last block so far inside each block, and at the top level.
+    // The last block so far inside each block and at the top level.
     let mut last = vec![NONE; blocks.len()];
     let mut top = NONE;
     for index in 0..blocks.len() {
@@ -122,7 +122,7 @@ fn add_leads(text: &str, blocks: &mut [Block], progress: &Progress) {
     }
 }
 
-/// Return whether a paragraph says what follows it.
+/// Return whether a paragraph introduces the block that follows it.
 fn introduces(words: &str, kind: Kind) -> bool {
     let bare = words.trim_end_matches(['*', '_', '`', ' ']);
     if bare.ends_with([':', '：']) {
@@ -152,9 +152,9 @@ fn last_sentence(text: &str, span: Span, progress: &Progress) -> Span {
     (from + start, from + end)
 }
 
-// Blocks of Markdown, by CommonMark and the tables and footnotes of GitHub.
+// Blocks of Markdown: CommonMark with the tables and footnotes of GitHub.
 
-/// Longer stretches are read as plain text: the parser's tree takes several times the memory of the text.
+/// Longer spans are read as plain text, because the parser's tree takes several times the memory of the text.
 const LARGEST: usize = 64 << 20;
 
 /// Append the blocks of a stretch of Markdown.
@@ -173,13 +173,13 @@ fn add_markdown(text: &str, span: Span, blocks: &mut Vec<Block>) {
 struct Reader<'a> {
     text: &'a str,
     blocks: &'a mut Vec<Block>,
-    /// The blocks that hold others and are open.
+    /// The containers that are open.
     open: Vec<u32>,
-    /// Open ones below the deepest.
+    /// Number of open containers that are nested too deeply.
     deeper: usize,
-    /// Open tags inside a block that is not divided.
+    /// Number of open tags inside a block that is not divided.
     inside: usize,
-    /// Text of an item that is not in a paragraph.
+    /// Text of an item outside any paragraph.
     tight: Option<Span>,
 }
 
@@ -246,7 +246,7 @@ impl Reader<'_> {
             return;
         }
         let Some(index) = self.open.pop().map(|index| index as usize) else { return };
-        // An item with nothing but a text is not divided further.
+        // An item that contains only text is not divided further.
         if let [block, inner] = &self.blocks[index..] {
             if (block.kind, inner.kind) == (Kind::Item, Kind::Paragraph) {
                 self.blocks.pop();

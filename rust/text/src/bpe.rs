@@ -84,9 +84,9 @@ impl Encoding {
 const REMEMBERED: usize = 15;
 const SLOTS: usize = 1 << 13;
 
-/// Cache slots for long pieces: runs without blanks are counted repeatedly while they are cut.
+/// Number of cache slots for long pieces: runs without blanks are counted repeatedly while they are cut.
 const LONG_SLOTS: usize = 16;
-/// Encoding a piece longer than this many bytes takes longer than comparing it.
+/// Pieces longer than this many bytes are cached, because encoding takes longer than comparing.
 const LONG: usize = 96;
 
 /// Counts tokens and caches the counts of recent short pieces, because most of a text is common words.
@@ -151,8 +151,8 @@ impl Counter {
         if title.is_empty() {
             return plain;
         }
-        // A piece ends after the newline, so the counts add up, with one exception in o200k: a slash joins
-        // the newline before it if a punctuation mark precedes that.
+        // A piece ends after the newline, so the counts add up. The only exception is in o200k: a slash forms
+        // one piece with the newline before it if a punctuation mark precedes the newline.
         if text.starts_with(['/', '\r', '\n']) || text.starts_with(char::is_whitespace) {
             return self.count(&format!("{title}\n{text}"));
         }
@@ -168,8 +168,8 @@ impl Counter {
     }
 }
 
-/// The pieces of one text with cumulative counts: exact counts of any substring for the price of the few
-/// pieces at its ends.
+/// The pieces of one text with cumulative counts. The exact count of any substring costs only the few pieces
+/// at its ends.
 pub struct Tally<'a> {
     text: &'a str,
     ends: Vec<u32>,

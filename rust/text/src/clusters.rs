@@ -1,6 +1,7 @@
-//! Pieces of text in scripts without spaces between words: a character of Han and kana, and in Thai, Lao, Khmer and Myanmar
-//! a consonant with its vowels and marks, as readers see it. Pairs of adjacent pieces stand in for words. There a vowel is
-//! a separate character, so a pair of characters is often less than a syllable, and finds too much.
+//! Pieces of text in scripts without spaces between words. A piece is a single Han or kana character; in
+//! Thai, Lao, Khmer and Myanmar it is a consonant with its vowels and marks. Pairs of adjacent pieces replace
+//! words. Vowels are separate characters in these four scripts, so a pair of characters is often less than a
+//! syllable and matches too much.
 
 /// Return whether two adjacent characters belong to one piece.
 #[inline]
@@ -19,8 +20,8 @@ pub(crate) fn is_attached(c: char) -> bool {
         | 0x17B4..=0x17D3 | 0x17DD) // Khmer
 }
 
-/// Call `see` with each pair of adjacent pieces and the number of the first character of the pair, or with the only piece.
-/// `chars` are the characters of a run in scripts without spaces, with their numbers.
+/// Call `see` with each pair of adjacent pieces and the index of the pair's first character. A single piece
+/// is passed alone. `chars` are the characters of a run in scripts without spaces, with their indices.
 pub(crate) fn each_pair(chars: impl Iterator<Item = (usize, char)>, mut see: impl FnMut(&str, usize)) {
     let mut pair = String::with_capacity(24);
     // Bytes of the first piece, and where both begin.

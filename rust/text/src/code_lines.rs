@@ -1,17 +1,17 @@
-//! Where code may be cut: between definitions, then at blank lines, then between lines.
+//! Positions where code may be cut: between definitions, then at blank lines, then between lines.
 
 use super::blocks::Span;
 use std::ops::Range;
 
-/// Enclosing definitions that are repeated.
+/// Maximum number of enclosing definitions that are repeated.
 const SHOWN: usize = 3;
 
 /// A line that is not blank.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Line {
-    /// From its indent on, without blanks at its end.
+    /// From its indent on, without trailing blanks.
     pub span: Span,
-    /// Offset of its first character that is not blank.
+    /// Offset of the first character that is not blank.
     pub text: usize,
     after_blank: bool,
     is_outer: bool,
@@ -43,7 +43,7 @@ fn indent(line: &Line) -> usize {
     line.text - line.span.0
 }
 
-/// Return whether a line only ends what another one begins.
+/// Return whether a line only closes something that another line opened.
 fn is_closing(line: &str) -> bool {
     line.starts_with(['}', ')', ']', '`', '~']) || line.starts_with("end")
 }
@@ -56,12 +56,12 @@ fn is_aside(line: &str) -> bool {
         || line.starts_with("/*")
 }
 
-/// Split lines where definitions begin: at lines without indent after a blank one.
+/// Split lines where definitions begin: at unindented lines after a blank line.
 pub(crate) fn at_definitions(lines: &[Line], range: Range<usize>) -> Vec<Range<usize>> {
     split(lines, range, |line| line.after_blank && line.is_outer)
 }
 
-/// Split lines at blank ones.
+/// Split lines at blank lines.
 pub(crate) fn at_blank_lines(lines: &[Line], range: Range<usize>) -> Vec<Range<usize>> {
     split(lines, range, |line| line.after_blank)
 }
@@ -77,14 +77,14 @@ fn split(lines: &[Line], range: Range<usize>, begins: impl Fn(&Line) -> bool) ->
     parts
 }
 
-/// Finds the definitions around lines that are given in order.
+/// Finds the enclosing definitions of lines that are given in order.
 #[derive(Debug, Default)]
 pub(crate) struct Enclosing {
     open: Vec<Line>,
 }
 
 impl Enclosing {
-    /// Read a line and return the last of the definitions around it, the outermost first.
+    /// Read a line and return its innermost enclosing definitions, the outermost first.
     pub(crate) fn read(&mut self, text: &str, line: &Line) -> Vec<Span> {
         while self.open.last().is_some_and(|outer| indent(outer) >= indent(line)) {
             self.open.pop();

@@ -1,17 +1,17 @@
-//! What a passage repeats of a block that it continues: the lead-in of a list, caption and header rows of a table, the
-//! fence of code and the definitions around it.
+//! The context that a passage repeats from a block that it continues: the lead-in of a list, the caption and
+//! header rows of a table, the fence of code and the definitions around it.
 
 use super::blocks::{Block, Kind, Span};
 use super::bpe::Counter;
 use super::pieces::char_floor;
 use super::windows::truncate_with;
 
-/// Characters of a cell, or of another line, that are repeated.
+/// Maximum number of characters of a cell or of another line that are repeated.
 const CELL: usize = 200;
-/// Blocks around a passage whose context is repeated: the outermost, and this many of the inner ones.
+/// Number of enclosing blocks whose context is repeated: the outermost, and this many inner ones.
 const INNER: usize = 3;
 
-/// Makes contexts of passages; the header of each table is cut only once.
+/// Creates the contexts of passages. The header of each table is cut only once.
 pub(crate) struct Contexts<'a> {
     text: &'a str,
     blocks: &'a [Block],
@@ -25,8 +25,8 @@ impl<'a> Contexts<'a> {
         Self { text, blocks, most, header: None }
     }
 
-    /// Return the lines to print before a passage that begins at `at`, inside or at the beginning of `block`.
-    /// `definitions` are those around its first line, if this is code.
+    /// Return the lines to print before a passage that begins at `at`, inside `block` or at its start. For
+    /// code, `definitions` are those that enclose its first line.
     pub(crate) fn before(
         &mut self,
         block: u32,
@@ -70,7 +70,7 @@ impl<'a> Contexts<'a> {
         }
     }
 
-    /// Return the most tokens of the context of a passage that begins inside `block`.
+    /// Return the maximum number of context tokens of a passage that begins inside `block`.
     pub(crate) fn room(&mut self, block: u32, counter: &mut Counter) -> usize {
         let before = self.before(block, usize::MAX, &[], counter);
         if before.is_empty() {
@@ -79,7 +79,7 @@ impl<'a> Contexts<'a> {
         counter.count(&before)
     }
 
-    /// Return the block and those around it, the outermost first.
+    /// Return the block and its enclosing blocks, the outermost first.
     fn around(&self, block: u32) -> Vec<u32> {
         let mut found = Vec::new();
         let mut at = block;

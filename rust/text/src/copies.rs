@@ -1,26 +1,27 @@
 //! Keys by which equal and nearly equal passages are recognised.
 //!
-//! A key has two parts. `facts` is a hash of the words in order that tell similar passages apart: those with a digit,
-//! an upper-case letter or a mathematical sign. `sketch` is a SimHash (Charikar 2002) of the runs of three words. Two
-//! passages are copies if their facts are equal and their sketches differ in at most three bits (Manku, Jain, Das
-//! Sarma 2007). So a report with one other number is never a copy. Passages that differ in marks and spaces are copies,
-//! and so are long ones that differ in one or two plain words; among 150 words one other word is the limit. A short
-//! passage has too few words for a sketch: all of its words are facts.
+//! A key has two parts. `facts` is a hash of the words that distinguish similar passages, in order: those
+//! with a digit, an upper-case letter or a mathematical sign. `sketch` is a SimHash (Charikar 2002) of the
+//! runs of three words. Two passages are copies if their facts are equal and their sketches differ in at most
+//! three bits (Manku, Jain, Das Sarma 2007). Two reports that differ in one number are therefore never
+//! copies. Passages that differ only in punctuation and spaces are copies, and so are long passages that
+//! differ in one or two plain words. With 150 words the limit is one different word. A short passage has too
+//! few words for a sketch, so all of its words are facts.
 
 use super::scripts::Script;
 use blake2b_simd::Params;
 
-/// Passages with fewer words are copies only if all words are equal.
+/// Minimum number of words for a sketch. Shorter passages are copies only if all words are equal.
 const LEAST_WORDS: usize = 24;
-/// Bits in which the sketches of copies may differ.
+/// Maximum number of bits in which the sketches of copies differ.
 const MOST_BITS: u32 = 3;
-/// Characters that stay in front of a word, and at its end: signs, currencies and units.
+/// Characters that remain part of a word at its start and at its end: signs, currencies and units.
 const IN_FRONT: &str = "+-−~<>=$€£¥";
 const AT_END: &str = "+%‰°$€£¥";
-/// Characters whose words are facts.
+/// Characters that make a word a fact.
 const SIGNS: &str = "<>=!+*/%&^~|@$€£¥";
 
-/// What is compared of a passage.
+/// The values by which passages are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Key {
     pub facts: u64,
@@ -34,7 +35,7 @@ impl Key {
     }
 }
 
-/// Computes keys; keeps its buffers from passage to passage.
+/// Computes keys. Its buffers are reused from passage to passage.
 #[derive(Debug, Default)]
 pub struct Keys {
     words: Vec<u64>,

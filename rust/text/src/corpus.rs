@@ -22,7 +22,8 @@ pub struct CorpusSettings {
     pub splits: u32,
     pub encoding: Encoding,
     pub splitter: Splitter,
-    /// Chunks that end at sentences hold as much text as those of an English text; English counts tokens exactly.
+    /// Scale chunks that end at sentences so that they hold as much text as chunks of an English text. For
+    /// English, token counts are unchanged.
     pub language: Choice,
 }
 
@@ -47,11 +48,11 @@ pub struct Corpus {
     pub unit_tokens: Vec<u32>,
     /// Context of a block that the unit continues, printed before its text.
     pub unit_before: StringsBuf,
-    /// Printed after the text of a unit, to close what its text or context opens.
+    /// Printed after the text of a unit, to close a construct that its text or context opens.
     pub unit_after: StringsBuf,
     /// The first and the last line of the source; (0, 0) if unknown.
     pub unit_lines: Vec<[u32; 2]>,
-    /// By which copies are recognised: facts and sketch (`copies.rs`).
+    /// Keys by which copies are recognised: facts and sketch (`copies.rs`).
     pub unit_keys: Vec<[u64; 2]>,
     pub sent_chunk: Vec<u32>,
     /// The unit that holds the first character; the first unit of the chunk for a title.
@@ -110,8 +111,8 @@ impl Corpus {
     }
 }
 
-/// What readers say about stretches of texts. Rows are text, start, end (code points), number of the mark, and its
-/// value; in the order of texts and starts.
+/// Information from document readers about spans of the texts. Rows are text, start, end (code points),
+/// number of the mark, and its value, in the order of texts and starts.
 pub type Marks<'a> = &'a [[u32; 5]];
 
 /// Cut every document. `titles` is as long as `texts`; an empty string means no title. A document with an
@@ -291,7 +292,7 @@ fn size(tokens: usize) -> Result<u32> {
     u32::try_from(tokens).map_err(|_| Error::input("a chunk has more than 4,294,967,295 tokens"))
 }
 
-/// Counts code points before a byte, for queries in almost ascending order (chunks may overlap).
+/// Counts the code points before a byte, for queries in almost ascending order, because chunks may overlap.
 struct CodePoints<'a> {
     text: &'a str,
     ascii: bool,
@@ -334,14 +335,15 @@ impl<'a> CodePoints<'a> {
     }
 }
 
-/// Counts lines of the source before a byte, for queries in almost ascending order.
+/// Counts the source lines before a byte, for queries in almost ascending order.
 struct Lines<'a> {
     text: &'a str,
-    /// Copies of lines, with the number of the first, in the order of their starts.
+    /// Copied lines with the number of the first one, in the order of their starts.
     copies: Vec<(Span, u32)>,
     byte: usize,
     count: usize,
-    /// The start of the last mark, and the line breaks before it: to go back for each span would take quadratic time.
+    /// The start of the last mark, and the number of line breaks before it. Going back for each span would
+    /// take quadratic time.
     base: (usize, usize),
 }
 
@@ -354,7 +356,8 @@ impl<'a> Lines<'a> {
         Self { text, copies: copies.collect(), byte: 0, count: 0, base: (0, 0) }
     }
 
-    /// Return the first and the last line of a span, (0, 0) if its start is not in the last copy that begins before it.
+    /// Return the first and the last line of a span, or (0, 0) if its start is not inside the last copy that
+    /// begins before it.
     fn of(&mut self, span: Span) -> [u32; 2] {
         let after = self.copies.partition_point(|&((start, _), _)| start <= span.0);
         let around = after.checked_sub(1).map(|at| self.copies[at]).filter(|&((_, end), _)| span.0 < end);

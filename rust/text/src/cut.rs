@@ -1,4 +1,4 @@
-//! Cut one document into chunks: of whole blocks, or in windows of tokens.
+//! Cuts one document into chunks: of whole blocks, or in windows of tokens.
 
 use super::blocks::{Mark, Span};
 use super::bpe::Counter;
@@ -11,11 +11,11 @@ use crate::progress::Progress;
 
 pub use super::piece::Piece;
 
-/// How a document is cut.
+/// The method by which a document is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
-    /// As many whole blocks as fit into `max_tokens`; a longer block is cut where its kind allows, a text between
-    /// sentences, a longer sentence into windows.
+    /// As many whole blocks as fit into `max_tokens`. A longer block is cut where its kind allows: text is
+    /// cut between sentences, and a longer sentence into windows.
     Sentences { max_tokens: usize },
     /// The paper's windows of `tokens`, each sharing `overlap` tokens with the previous one.
     Windows { tokens: usize, overlap: usize },
@@ -36,7 +36,7 @@ impl Cut {
         }
     }
 
-    /// Return the cut with chunks of `percent` of the size. Windows have the size that they are given.
+    /// Return the same cut with chunks of `percent` of the size. Windows keep their size.
     pub fn scaled(self, percent: usize) -> Self {
         match self {
             Self::Sentences { max_tokens } => {
@@ -59,8 +59,8 @@ impl Cut {
     }
 }
 
-/// Cut `text[from..]` (shorter than 4 GiB) into chunks, in order. A blank text yields none. `marks` are what its reader
-/// says about stretches of the text, in ascending order.
+/// Cut `text[from..]` (shorter than 4 GiB) into chunks, in order. A blank text yields none. `marks` is the
+/// reader's information about spans of the text, in ascending order.
 pub fn cut_document(
     text: &str,
     from: usize,
@@ -150,7 +150,7 @@ mod tests {
                         prop_assert_eq!(text[reached..a].trim(), "");
                     }
                     if let Cut::Sentences { .. } = way {
-                        // A short last piece may have joined it.
+                        // A short last piece may have been merged into it.
                         prop_assert!(piece.tokens <= size + size / 4 || piece.sentences.len() == 1);
                         prop_assert_eq!(piece.sentences[0].0, a);
                     }

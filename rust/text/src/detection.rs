@@ -1,25 +1,28 @@
 //! The language of a text, from its first words.
 //!
-//! Function words give a language away: a German text is full of "der", "und" and "nicht". Languages that are alone in
-//! their script are recognised by it. Everything else counts as English, whose analysis is the plainest.
+//! Function words identify a language: a German text is full of "der", "und" and "nicht". A language that is
+//! the only one in its script is recognised by the script. Everything else is classified as English, whose
+//! analysis is the simplest.
 
 use crate::error::Result;
 use crate::folding::is_unspaced;
 use crate::languages::{profile, Language, Script, LONGEST};
 
-/// Words of a text that detection reads.
+/// Number of words of a text that detection reads.
 pub const READ: usize = 120;
-/// After how many words a text that is plainly English is not read further.
+/// Number of words after which a text that is clearly English is not read further.
 const EARLY: u32 = 24;
 /// Minimum share of function words, in percent, for a language other than English.
 const SHARE: u32 = 12;
-/// The same for a text of at least `LONG` words of which English function words are at most 1 in `RARE`, which hardly any
-/// English text is: Turkish and Polish have endings where other languages have function words.
+/// The same minimum for a text of at least `LONG` words in which at most 1 word in `RARE` is an English
+/// function word. Hardly any English text is like that. Turkish and Polish have endings instead of function
+/// words.
 const LEAST_SHARE: u32 = 6;
 const LONG: u32 = 30;
 const RARE: u32 = 25;
 
-/// Return how many function words that English lacks a text of `words` words needs to be in another language.
+/// Return the minimum number of non-English function words for a text of `words` words to be classified as
+/// another language.
 fn least_hits(words: u32) -> u32 {
     match words {
         ..12 => 2,
@@ -40,7 +43,7 @@ pub fn detect<'a>(text: impl Iterator<Item = &'a str>) -> Language {
     evidence(text, false).unwrap_or_default()
 }
 
-/// Return the language of a text; with `glance` only if it is plainly English.
+/// Return the language of a text. With `glance`, return it only if the text is clearly English.
 pub(crate) fn evidence<'a>(text: impl Iterator<Item = &'a str>, glance: bool) -> Option<Language> {
     let profile = profile();
     let (mut scores, mut hits) = ([0u32; 64], [0u32; 64]);
@@ -50,7 +53,7 @@ pub(crate) fn evidence<'a>(text: impl Iterator<Item = &'a str>, glance: bool) ->
     for word in text.take(READ) {
         let Some(script) = word.chars().find(|c| !c.is_numeric()).map(Script::of) else { continue };
         if script.is_unspaced() {
-            // Runs without spaces hold many words.
+            // A run without spaces contains many words.
             for c in word.chars().take(READ).filter(|&c| is_unspaced(c)) {
                 scripts[Script::of(c) as usize] += 1;
             }
@@ -66,7 +69,7 @@ pub(crate) fn evidence<'a>(text: impl Iterator<Item = &'a str>, glance: bool) ->
         }
         seen.push(id);
         let mut owners = profile.owners[id as usize];
-        // A word of few languages says more.
+        // A word of few languages is stronger evidence.
         let weight = 20 + 60 / owners.count_ones();
         while owners != 0 {
             let at = owners.trailing_zeros() as usize;
@@ -94,7 +97,8 @@ pub(crate) fn evidence<'a>(text: impl Iterator<Item = &'a str>, glance: bool) ->
     let default = script.language();
     let rivals = Language::scripts().filter(|&(_, own)| own == script);
     let best = rivals.rev().map(|(rival, _)| rival).max_by_key(|rival| scores[rival.at()]).unwrap_or(default);
-    // Function words that only one of the two has: a Spanish title in an English sentence, or the reverse.
+    // Function words that only one of the two languages has. They detect a Spanish title in an English
+    // sentence, or the reverse.
     let only = |one: usize, other: usize| {
         let alone = |&&id: &&u32| profile.owners[id as usize] & (1 << one | 1 << other) == 1 << one;
         seen.iter().filter(alone).count() as u32

@@ -1,7 +1,8 @@
-//! Text in other encodings than UTF-8: which one it is, and its characters.
+//! Detection and decoding of text in encodings other than UTF-8.
 //!
-//! The encoding is guessed by `chardetng`, the detector of Firefox, from the first megabyte that is not UTF-8. Bytes that are
-//! mostly UTF-8 stay that: only wrong bytes, or the lines that are in another encoding, are read in another way.
+//! The encoding is guessed by `chardetng`, the detector of Firefox, from the first megabyte that is not
+//! UTF-8. Bytes that are mostly UTF-8 are decoded as UTF-8, and only the invalid bytes or the lines in
+//! another encoding are decoded differently.
 //!
 //! ```
 //! use ketrag_text::encodings::decode;
@@ -14,28 +15,29 @@ use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, ISO_2022_JP, REPLACEMENT, UTF_16BE, UTF_16LE, UTF_8, WINDOWS_1252};
 use std::collections::HashSet;
 
-/// Bytes that the guess depends on.
+/// Number of bytes on which the guess is based.
 const SAMPLE: usize = 1 << 20;
-/// Characters of UTF-8 for each wrong byte from which on only this byte is in another encoding.
+/// Number of UTF-8 characters per invalid byte from which on only this byte is assumed to be in another
+/// encoding.
 const FEW_WRONG: usize = 4;
-/// Lines that are not UTF-8 for each that is and not ASCII, up to which the lines are of two encodings. In other encodings
-/// hardly any line is valid UTF-8 by chance.
+/// Maximum number of lines that are not UTF-8 per non-ASCII line that is UTF-8, for a text to be considered a
+/// mix of two encodings. In other encodings hardly any line is valid UTF-8 by chance.
 const MANY_WRONG_LINES: usize = 4;
-/// Different letters beyond ASCII below which no single-byte encoding but windows-1252 is guessed if that fits, and letters
-/// below which another one is not sure.
+/// Below this number of distinct non-ASCII letters, windows-1252 is the only single-byte encoding that is
+/// guessed, if it fits. Below the second number, a guess of another encoding is not certain.
 const FEW_LETTERS: usize = 4;
-/// Of this many letters beyond ASCII one may be at a place where a wrong guess puts it.
+/// One of this many non-ASCII letters may be in a position where a wrong guess would put it.
 const PER_ODD: usize = 12;
-/// Characters of which one may be damaged in a text whose encoding is declared, besides the first ten.
+/// One of this many characters may be damaged if the encoding is declared, in addition to the first ten.
 const PER_DAMAGED: usize = 200;
 
-/// A text, and how it was read.
+/// A decoded text, and how it was decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decoded {
     pub text: String,
     /// The assumed encoding in lower case; None for UTF-8.
     pub encoding: Option<String>,
-    /// Whether what the encoding makes of the bytes looks like text.
+    /// Whether the decoded text looks like real text.
     pub is_sure: bool,
     /// Whether it is the encoding that was declared.
     pub is_declared: bool,
@@ -93,8 +95,8 @@ fn damaged(text: &str) -> usize {
     text.matches('\u{fffd}').count()
 }
 
-/// Return the encoding that the detector guesses. One or two words with a letter beyond ASCII do not make a text Baltic, Polish
-/// or Turkish.
+/// Return the encoding that the detector guesses. One or two words with a non-ASCII letter are not enough to
+/// guess a Baltic, Polish or Turkish encoding.
 fn guess(parts: &[&[u8]], is_whole: bool) -> &'static Encoding {
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Allow);
     for part in parts {
@@ -121,8 +123,8 @@ fn guess(parts: &[&[u8]], is_whole: bool) -> &'static Encoding {
     found
 }
 
-/// Return whether a decoded text has its letters where languages have them: no control characters and few symbols or capitals
-/// within words.
+/// Return whether the letters of a decoded text are where languages have them: no control characters, and few
+/// symbols or capitals within words.
 fn looks_right(text: &str, encoding: &'static Encoding) -> bool {
     let (mut letters, mut odd) = (0, 0);
     let mut before = (' ', ' ');
@@ -146,7 +148,8 @@ fn looks_right(text: &str, encoding: &'static Encoding) -> bool {
     is_plain && odd * PER_ODD <= letters
 }
 
-/// Whether a mark may be between two letters: an apostrophe, a hyphen, a dash, a dot in the middle, a mark of a vowel.
+/// Return whether a mark may be between two letters: an apostrophe, a hyphen, a dash, a middle dot or a vowel
+/// mark.
 fn joins_letters(char: char) -> bool {
     matches!(char, '\u{a0}' | '\u{ad}' | '·' | '´' | '’' | '‘' | '\u{2010}'..='\u{2015}' | '…' | '・' | '「'..='』' | '、' | '。')
         || ('\u{300}'..='\u{36f}').contains(&char)
@@ -156,7 +159,8 @@ fn joins_letters(char: char) -> bool {
         || ('\u{ff00}'..='\u{ff0f}').contains(&char)
 }
 
-/// Characters beyond ASCII that are UTF-8, bytes that are not, and lines with the former only and with the latter.
+/// Counts of non-ASCII characters in UTF-8 and of invalid bytes, and of lines with only the former and only
+/// the latter.
 #[derive(Default)]
 struct Counts {
     valid: usize,
@@ -202,7 +206,7 @@ fn line_start(data: &[u8], at: usize) -> usize {
         .max(at.saturating_sub(SAMPLE / 2))
 }
 
-/// Decode UTF-8 with some wrong bytes, which are read as windows-1252.
+/// Decode UTF-8 with a few invalid bytes, which are decoded as windows-1252.
 fn by_bytes(data: &[u8]) -> String {
     let mut text = String::with_capacity(data.len());
     for chunk in data.utf8_chunks() {

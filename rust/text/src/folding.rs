@@ -1,4 +1,4 @@
-//! Letters without their marks, and sets of words: what the analysis of every language uses.
+//! Accent folding and sets of words, which the analysis of every language uses.
 
 use crate::clusters::is_attached;
 use crate::interner::Interner;
@@ -7,7 +7,7 @@ use unicode_normalization::char::{canonical_combining_class, decompose_compatibl
 /// A fixed set of words.
 pub struct WordSet {
     words: Interner,
-    /// Bytes of the longest, so that most words need no lookup.
+    /// Length in bytes of the longest word, so that most words need no lookup.
     longest: usize,
 }
 
@@ -45,8 +45,8 @@ pub(crate) fn folded_size(c: char) -> usize {
     size
 }
 
-/// Return whether folding keeps a character. In Thai, Lao, Burmese and Khmer some combining marks are vowels, and all of them
-/// make another word.
+/// Return whether folding keeps a character. In Thai, Lao, Burmese and Khmer some combining marks are vowels,
+/// and without them a word becomes another word.
 fn is_kept(c: char) -> bool {
     canonical_combining_class(c) == 0 || is_attached(c)
 }

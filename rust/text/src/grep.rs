@@ -1,8 +1,8 @@
-//! Lines of texts that match a pattern, in time linear in the texts whatever the pattern.
+//! Searches texts for lines that match a pattern, in time linear in the size of the texts for every pattern.
 //!
-//! A pattern is applied to each line by itself, as grep does: `^` and `$` are the ends of a line, and no part of it
-//! matches a line end. The whole text is searched for the next match, so that lines without one cost a scan by the
-//! literals of the pattern, not a call each.
+//! A pattern is applied to each line by itself, as grep does: `^` and `$` are the ends of a line, and no part
+//! of it matches a line end. The whole text is searched for the next match, so lines without a match cost
+//! only a scan for the pattern's literals, not one call per line.
 
 use crate::error::{Error, Result};
 use crate::strings::Strings;
@@ -11,13 +11,13 @@ use regex_automata::Input;
 use regex_syntax::hir::{Capture, Class, ClassUnicode, ClassUnicodeRange, Hir, HirKind, Repetition};
 use regex_syntax::ParserBuilder;
 
-/// Bytes that a compiled pattern may take.
+/// Maximum size in bytes of a compiled pattern.
 const LARGEST: usize = 10 << 20;
-/// Bytes of a longer line that are returned, around its first match.
+/// Maximum number of bytes returned of a long line, around its first match.
 const WIDEST: usize = 2_000;
-/// Bytes before the first match in a line that is cut.
+/// Number of bytes before the first match in a truncated line.
 const BEFORE: usize = 200;
-/// Matches of a line that are located.
+/// Maximum number of matches of a line that are located.
 const MARKED: usize = 100;
 
 /// A compiled pattern.
@@ -25,36 +25,37 @@ pub struct Pattern {
     regex: Regex,
 }
 
-/// How a pattern is read.
+/// Options of a pattern.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Reading {
-    /// Letters match in any case.
+    /// Ignore case.
     pub any_case: bool,
-    /// Only whole words match.
+    /// Match only whole words.
     pub words: bool,
-    /// The pattern is the text itself.
+    /// The pattern is a literal string.
     pub literal: bool,
 }
 
 /// A line that matches. Positions are in code points.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// The string that has it.
+    /// The index of the string that contains the line.
     pub string: usize,
-    /// Its number in the string, from 0.
+    /// The number of the line within its string, from 0.
     pub line: usize,
-    /// Where it begins and ends in the string.
+    /// Start and end of the line within the string.
     pub span: (usize, usize),
-    /// Its text, without the line end; of a long line the part around its first match.
+    /// The text of the line without its line end; for a long line, the part around its first match.
     pub text: String,
-    /// Code points of the line before `text`.
+    /// Number of code points of the line before `text`.
     pub cut: usize,
     /// The matches in `text`.
     pub marks: Vec<(usize, usize)>,
 }
 
 impl Pattern {
-    /// Compile a pattern. Returns an input error that names the wrong character, or says that it is too large.
+    /// Compile a pattern. Returns an input error that names the wrong character or reports that the pattern
+    /// is too large.
     pub fn new(pattern: &str, reading: Reading) -> Result<Self> {
         let escaped = reading.literal.then(|| regex_syntax::escape(pattern));
         let source = escaped.as_deref().unwrap_or(pattern);
@@ -63,7 +64,7 @@ impl Pattern {
             let parser = parser.multi_line(true).crlf(true).case_insensitive(reading.any_case);
             parser.build().parse(source).map_err(|error| Error::input(refusal(&error)))
         };
-        let mut parsed = parse(source)?; // alone, so that errors show what the caller wrote
+        let mut parsed = parse(source)?; // compile it alone first, so that errors show the pattern as written
         if reading.words {
             parsed = parse(&format!(r"\b{{start-half}}(?:{source})\b{{end-half}}"))?;
         }
@@ -74,7 +75,7 @@ impl Pattern {
         Ok(Self { regex })
     }
 
-    /// Return the matching lines of some strings in order, at most `each` of one string and `most` in all.
+    /// Return the matching lines of the strings in order, at most `each` per string and `most` in total.
     pub fn lines(&self, strings: Strings<'_>, each: usize, most: usize) -> Vec<Line> {
         let mut found = Vec::new();
         for string in 0..strings.len() {
@@ -101,7 +102,7 @@ impl Pattern {
         strings.iter().map(count).collect()
     }
 
-    /// Return where the matching lines of a text begin and end.
+    /// Return the start and end of each matching line of a text.
     fn matching<'a>(&'a self, text: &'a str) -> impl Iterator<Item = (usize, usize)> + 'a {
         let mut at = 0;
         std::iter::from_fn(move || {
@@ -115,7 +116,7 @@ impl Pattern {
                 let stop = text[found.start()..].find('\n').map_or(text.len(), |end| found.start() + end);
                 at = stop + 1;
                 let end = start + text[start..stop].trim_end_matches('\r').len();
-                // A match of the first half of a line end is none.
+                // A match of only half of a line end does not count.
                 if found.end() <= end || self.regex.is_match(&text[start..end]) {
                     return Some((start, end));
                 }
@@ -124,7 +125,7 @@ impl Pattern {
         })
     }
 
-    /// Return a line with its matches. `point` is where it begins.
+    /// Return a line with its matches. `point` is the start of the line in code points.
     fn located(&self, string: usize, line: usize, point: usize, whole: &str) -> Line {
         let first = self.regex.find(whole).map_or(0, |found| found.start());
         let (mut start, mut stop) = (0, whole.len());
@@ -153,7 +154,7 @@ impl Pattern {
     }
 }
 
-/// Return the start of the character that byte `at` belongs to, at most the length.
+/// Return the start of the character that contains byte `at`, at most the length.
 fn floor(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
@@ -162,7 +163,7 @@ fn floor(text: &str, at: usize) -> usize {
     at
 }
 
-/// Return why a pattern cannot be read, in one line.
+/// Return the reason why a pattern is invalid, in one line.
 fn refusal(error: &regex_syntax::Error) -> String {
     let (kind, at) = match error {
         regex_syntax::Error::Parse(error) => (error.kind().to_string(), error.span().start.column),
@@ -172,7 +173,7 @@ fn refusal(error: &regex_syntax::Error) -> String {
     format!("the pattern is not a regular expression: {kind} (character {at})")
 }
 
-/// Return a pattern that matches the same within a line, and no line end.
+/// Return a pattern that matches the same text within a line and never matches a line end.
 fn within_lines(pattern: &Hir) -> Hir {
     match pattern.kind() {
         HirKind::Empty | HirKind::Look(_) => pattern.clone(),

@@ -1,20 +1,21 @@
-//! Names in code: runs of words that one name consists of, and the parts of a word in camel case.
+//! Code identifiers: runs of words that form one identifier, and the parts of a word in camel case.
 //!
-//! A name in code is found by its parts and as a whole, however its parts are connected: `HttpRetryPolicy`,
-//! `http_retry_policy` and `http.retry.policy` have the whole "httpretrypolicy" and the parts "http", "retry" and "policy".
+//! An identifier can be found by its parts and as a whole, regardless of how its parts are connected:
+//! `HttpRetryPolicy`, `http_retry_policy` and `http.retry.policy` have the whole "httpretrypolicy" and the
+//! parts "http", "retry" and "policy".
 
 use crate::folding::is_unspaced;
 use std::ops::Range;
 
-/// Maximum number of words of a name, and of parts of a word.
+/// Maximum number of words of an identifier, and of parts of a word.
 pub const MAX_PARTS: usize = 16;
-/// Maximum size of a word with parts, in bytes: a longer one is encoded data.
+/// Maximum size in bytes of a word that is split. Longer words are encoded data.
 const MAX_WORD: usize = 64;
-/// Minimum number of letters that one part of a word has: "LaTeX" and "PhD" are words.
+/// Minimum number of letters of the longest part of a word: "LaTeX" and "PhD" are plain words.
 const MIN_LETTERS: usize = 3;
 
-/// Call `each` with the parts of a word in camel case; a run of capitals is one part. Numbers belong to the part before
-/// them. Surnames with "Mc" have no parts.
+/// Call `each` with the parts of a word in camel case. A run of capitals is one part. Digits belong to the
+/// part before them. Surnames with "Mc" are not split.
 pub fn each_part<'a>(word: &'a str, mut each: impl FnMut(&'a str)) {
     if !has_inner_capital(word) || word.len() > MAX_WORD {
         return;
@@ -64,8 +65,8 @@ pub enum Link {
     Hyphen,
 }
 
-/// Return how two words with `gap` between them are connected. A dot connects words of at least two characters that begin
-/// with a letter: "e.g.", "U.S." and "3.14" are not names in code.
+/// Return how two words with `gap` between them are connected. A dot connects words of at least two
+/// characters that begin with a letter, because "e.g.", "U.S." and "3.14" are not identifiers.
 pub fn link(first: &str, gap: &str, second: &str) -> Option<Link> {
     let link = match gap {
         "_" | "__" => Link::Underscore,
@@ -82,8 +83,9 @@ pub fn link(first: &str, gap: &str, second: &str) -> Option<Link> {
     (connects && !is_unspaced_word(first) && !is_unspaced_word(second)).then_some(link)
 }
 
-/// Return whether `text` around a range shows that its hyphens are part of a name: after a backquote or two hyphens, as in
-/// `--max-retries`, or before an equals sign. Elsewhere words with a hyphen are prose.
+/// Return whether the context of a range in `text` shows that its hyphens are part of an identifier: it
+/// follows a backquote or two hyphens, as in `--max-retries`, or precedes an equals sign. Other words with
+/// hyphens are prose.
 pub fn is_marked(text: &str, range: Range<usize>) -> bool {
     let before = &text[..range.start];
     let is_option = before
@@ -92,7 +94,8 @@ pub fn is_marked(text: &str, range: Range<usize>) -> bool {
     before.ends_with('`') || is_option || text[range.end..].starts_with('=')
 }
 
-/// Return whether a run of words with hyphens, given its first and last, is a number of something: `item-63`, `ISO-8859-1`.
+/// Return whether a run of words with hyphens, given its first and last word, ends in an item number:
+/// `item-63`, `ISO-8859-1`.
 pub fn is_numbered(first: &str, last: &str) -> bool {
     first.chars().all(char::is_alphabetic) && last.chars().all(char::is_numeric)
 }

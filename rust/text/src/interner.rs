@@ -5,7 +5,7 @@ use crate::sparse::prefetch;
 use crate::strings::{Strings, StringsBuf};
 use std::ops::Range;
 
-/// Strings whose slots are prefetched together.
+/// Number of strings whose slots are prefetched together.
 const AT_ONCE: usize = 32;
 
 /// Hash bytes; the same on every machine and in every run.
@@ -77,13 +77,13 @@ impl Interner {
         self.add_bytes(text.as_bytes())
     }
 
-    /// Return the number here of string `i` of another interner, if it exists.
+    /// Return the number in this interner of string `i` of another interner, if it exists.
     pub fn get_of(&self, other: &Self, i: usize) -> Option<u32> {
         self.find(other.bytes(i))
     }
 
-    /// Add the first `count` strings of another interner and return their numbers here. A large table exceeds
-    /// the caches, so the slots of several strings are prefetched together.
+    /// Add the first `count` strings of another interner and return their numbers in this one. A large table
+    /// exceeds the caches, so the slots of several strings are prefetched together.
     pub fn add_first(&mut self, other: &Self, count: usize) -> Vec<u32> {
         let mut numbers = Vec::with_capacity(count);
         let mut hashes = [0u64; AT_ONCE];
@@ -169,8 +169,8 @@ impl Interner {
 
     /// Return the numbers of the strings in ascending byte order.
     pub fn order(&self) -> Vec<u32> {
-        // The first eight bytes decide nearly all comparisons; shorter strings are padded with zeros, and
-        // equal keys are compared in full.
+        // The first eight bytes decide nearly all comparisons. Shorter strings are padded with zeros, and
+        // strings with equal keys are compared in full.
         let key = |i: usize| {
             let bytes = self.bytes(i);
             let mut first = [0u8; 8];

@@ -1,7 +1,7 @@
 //! Documents from JSON lines: `{"_id": ..., "title": ..., "text": ..., "metadata": ...}`.
 //!
-//! Only lines that can be read in one way are read here. Everything else (invalid JSON, another encoding, values of
-//! other types, metadata) is left to the caller, whose slower parser reports errors in the words of its language.
+//! Only unambiguous lines are parsed here. All other lines (invalid JSON, another encoding, values of other
+//! types, metadata) are left to the caller, whose slower parser reports the errors.
 
 use super::strings::StringsBuf;
 use blake2b_simd::Params;
@@ -10,25 +10,25 @@ use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Lines from this length on are searched for integers that Python does not convert.
+/// Lines of at least this length are searched for integers that Python does not convert.
 const LONG: usize = 4300;
-/// Opening brackets in a line beyond which it may be nested more deeply than Python reads.
+/// Number of opening brackets in a line beyond which it may be nested too deeply for Python.
 const DEEP: usize = 200;
 /// Bytes of a hash.
 const HASH: usize = 32;
-/// The metadata of every document here, as the tables store it.
+/// The metadata of every document parsed here, in the format of the tables.
 const METADATA: &[u8] = b"{}";
 
-/// The documents of some lines, in order, and the lines that are left to the caller.
+/// The documents parsed from a block of lines, in order, and the lines that are left to the caller.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Documents {
     pub ids: StringsBuf,
     pub titles: StringsBuf,
     pub texts: StringsBuf,
-    /// Of each document the hash of id, title, text and metadata.
+    /// For each document, the hash of id, title, text and metadata.
     pub hashes: Vec<[u8; HASH]>,
     pub left: Vec<Left>,
-    /// Lines, blank ones included.
+    /// Number of lines, including blank ones.
     pub lines: usize,
 }
 
@@ -37,7 +37,7 @@ pub struct Documents {
 pub struct Left {
     /// The number of documents before it.
     pub before: usize,
-    /// Its number, from 0 on, and its bytes in the block.
+    /// The number of the line, from 0, and its byte range in the block.
     pub line: usize,
     pub start: usize,
     pub end: usize,
@@ -95,7 +95,7 @@ impl Documents {
     }
 }
 
-/// A line. Fields that occur twice, values of other types and broken strings are errors.
+/// A line. Repeated fields, values of other types and invalid strings are errors.
 #[derive(Deserialize)]
 struct Record<'a> {
     #[serde(rename = "_id", borrow, default)]
@@ -119,7 +119,7 @@ enum Id<'a> {
 
 /// Return the document of a line, or `None` if the line is left to the caller.
 fn read_line(line: &[u8]) -> Option<Record<'_>> {
-    // A list of the right values would be accepted, too.
+    // Otherwise a list of the right values would be accepted, too.
     let is_list = line.trim_ascii_start().first() != Some(&b'{');
     let has_long_number = || line.split(|byte| !byte.is_ascii_digit()).any(|digits| digits.len() > LONG);
     let brackets = line.iter().filter(|&&byte| byte == b'[' || byte == b'{').count();
@@ -144,7 +144,7 @@ impl Id<'_> {
     }
 }
 
-/// Return whether a text has nothing but what any definition takes for white space.
+/// Return whether a text contains only characters that every definition treats as white space.
 fn is_blank(text: &str) -> bool {
     text.chars().all(|c| c.is_whitespace() || ('\x1c'..='\x1f').contains(&c))
 }

@@ -1,5 +1,5 @@
-//! The languages that the analysis knows: a language is a row of [`TABLE`] with its script, its stemmer, and its
-//! function words. These are dropped from keywords, and `detection` recognises a language by them.
+//! The supported languages: each is a row of [`TABLE`] with its script, its stemmer and its function words.
+//! Function words are not keywords, and `detection` recognises a language by them.
 
 use crate::error::{Error, Result};
 use crate::folding::{fold_into, WordSet};
@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 pub struct Language(u8);
 
 impl Script {
-    /// Return the language with most readers in a script.
+    /// Return the language with the most readers in a script.
     pub(crate) fn language(self) -> Language {
         let code = match self {
             Self::Latin | Self::Other => "en",
@@ -49,26 +49,26 @@ impl Script {
 /// Function words of a language.
 #[derive(Clone, Copy)]
 enum Words {
-    /// The list of NLTK, from the crate `stop-words`.
+    /// The list of NLTK, taken from the crate `stop-words`.
     Nltk,
     /// A list compiled for this project.
     Own(&'static str),
-    /// Detected by script or not at all.
+    /// No list: the language is detected by its script, or not at all.
     No,
 }
 
-/// By which form a word is matched.
+/// The form in which words are matched.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Whole,
     Stem(Algorithm),
-    /// As written: a mark makes another word.
+    /// As written, because a mark makes a different word.
     Marked,
 }
 
 use Form::{Marked, Stem, Whole};
 
-/// What the analysis knows of a language.
+/// The properties of a language.
 struct Row {
     /// ISO 639-1.
     code: &'static str,
@@ -86,8 +86,8 @@ impl Row {
         }
     }
 
-    /// Return the words that are dropped. Without its marks a function word is another word, too: nothing is dropped
-    /// from languages that keep marks.
+    /// Return the stop words. Without its marks a function word is a different word, so languages that keep
+    /// marks have none.
     fn stop_words(&self, list: &str) -> WordSet {
         WordSet::new(if self.form == Marked { "" } else { list })
     }
@@ -112,11 +112,11 @@ const UKRAINIAN: &str =
 const PERSIAN: &str =
     "و در به از که این را با است برای آن یک خود تا کرد بر هم نیز می شد شده بود اما یا ها های";
 
-/// Words that texts in English often have and those in other languages do not: they only serve detection.
+/// Words that are frequent in English texts and not in other languages. They are used only for detection.
 const ENGLISH: &str =
     "may also one two first many known would could upon since within although however later often \
 after us";
-/// Function words of Turkish that the list of NLTK lacks: without "bir" hardly a text is recognised.
+/// Turkish function words that the list of NLTK lacks. Without "bir" hardly any text is recognised.
 const TURKISH: &str = "bir olarak olan oldu olduğu olduğunu sonra kadar göre tarafından ancak var değil ayrıca arasında \
 üzerinde içinde bunun bunu onun yılında fakat bile önce sadece olup ise veya hem her ilk iki tüm bütün bazı diğer aynı \
 zaman birlikte rağmen böylece çünkü altında dışında sırasında karşı başka bunlar bunların onlar onların şu hiç yok \
@@ -133,12 +133,13 @@ const HINDI: &str =
     "का के की में है और से को पर ने यह वह एक कि हैं था थे थी इस उस जो भी नहीं तो ही कर करने लिए गया गई गए हो होता होती \
 होते अपने अपनी अपना साथ तक या द्वारा बाद जब तब किया दिया रहा रहे रही इन उन इसके उनके उसके जिस जिसमें कुछ सभी";
 
-// Without those that are short words of several other languages when their marks are dropped.
+// The function words, except those that are short words of several other languages once their marks are
+// removed.
 const VIETNAMESE: &str =
     "của và các được những trong không một có người với này đã để như tại theo trên đến bởi cũng khi \
 nhiều vào sau đó hơn hoặc nhưng việc thì phải cho bằng nếu giữa cùng năm hai lại thành rất đang ông là";
 
-// The code of a language in an index is its row, so append rows at the end.
+// Indexes store the row of a language as its code, so append new rows at the end.
 #[rustfmt::skip]
 static TABLE: [Row; 57] = [
     row("en", "english", Script::Latin, Whole, Words::Nltk),
@@ -200,7 +201,7 @@ static TABLE: [Row; 57] = [
     row("vi", "vietnamese", Script::Latin, Marked, Words::Own(VIETNAMESE)),
 ];
 
-/// The function words of all languages, and for each the languages that have it as bits.
+/// The function words of all languages, with the languages that have each, as bits.
 pub(crate) struct Profile {
     pub words: Interner,
     pub owners: Vec<u64>,
@@ -211,7 +212,7 @@ pub(crate) fn profile() -> &'static Profile {
     &built().profile
 }
 
-/// What is built once from the table.
+/// Data that is built once from the table.
 struct Built {
     stemmers: Vec<Option<Stemmer>>,
     stop_words: Vec<WordSet>,
@@ -277,7 +278,7 @@ impl Language {
     /// No analysis by language or script.
     pub const NONE: Self = Self(1);
 
-    /// Return whether the ASCII words of a text lose only stop words and plurals.
+    /// Return whether analysis changes ASCII words only by removing stop words and plural endings.
     pub fn is_plain(self) -> bool {
         self == Self::ENGLISH || self == Self::NONE
     }
@@ -359,8 +360,8 @@ impl Language {
         built().stop_words[usize::from(self.0)].has(word)
     }
 
-    /// Return the language whose stemmer reads a word of a text in this language: this one if the word is in its
-    /// script, otherwise the one with most readers in the word's script.
+    /// Return the language whose stemmer processes a word of a text in this language: this language if the
+    /// word is in its script, otherwise the one with the most readers in the word's script.
     pub(crate) fn stems(self, word: &str) -> Option<Self> {
         if self == Self::NONE {
             return None;
@@ -370,18 +371,18 @@ impl Language {
         (language.row().form != Whole).then_some(language)
     }
 
-    /// Return whether the stemmer reads marks that folding drops: "é" in French, the pulli of Tamil.
+    /// Return whether the stemmer depends on marks that folding removes: "é" in French, the pulli of Tamil.
     pub(crate) fn needs_marks(self) -> bool {
         matches!(self.row().script, Script::Latin | Script::Tamil)
     }
 
-    /// Return whether marks make other words, as in Vietnamese.
+    /// Return whether marks make different words, as in Vietnamese.
     pub(crate) fn keeps_marks(self) -> bool {
         self.row().form == Marked
     }
 
-    /// Return whether stems carry the code of the language. In Latin script the stem of one language is often a word of
-    /// another: only texts in this language may match it.
+    /// Return whether stems carry the code of the language. In Latin script the stem of one language is often
+    /// a word of another, so only texts in this language may match it.
     pub(crate) fn is_marked(self) -> bool {
         self != Self::ENGLISH && self.row().script == Script::Latin
     }
@@ -391,7 +392,8 @@ impl Language {
         self.is_marked() && self.row().form != Whole
     }
 
-    /// Append the folded stem of a word in lower case to `out`, with its marks if the language keeps them. A word of which nothing is left stays as it is.
+    /// Append the folded stem of a lower-case word to `out`, with its marks if the language keeps them. A
+    /// word that would become empty is not stemmed.
     pub(crate) fn stem_into(self, word: &str, out: &mut String) {
         let start = out.len();
         if self.keeps_marks() {
@@ -429,7 +431,7 @@ fn without_affixes(word: &str) -> String {
     rest.to_owned()
 }
 
-/// Return the edits between two names.
+/// Return the edit distance of two names.
 fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().take(64).collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();

@@ -1,5 +1,5 @@
-//! Words of the walk: accent-folded runs of letters and digits, and their keywords without stop words and
-//! endings.
+//! The words of the walk: accent-folded runs of letters and digits. Their keywords exclude stop words and are
+//! stemmed.
 
 use crate::clusters::{each_pair, is_attached};
 use crate::detection::{detect, evidence};
@@ -19,7 +19,7 @@ shall she should so some such than that the their theirs them themselves then th
 those through to too under until up upon very was we were what when where which while who whom whose \
 why will with would you your also s t d ll re ve m";
 
-/// Words that open sentences: capitalised and on their own, they are not names.
+/// Words that open sentences. A single capitalised one is not a name.
 const OPENERS: &str = "a according after all although among an another are as at because before \
 between born both by currently despite did does during each early first following for from he how \
 however in is it its later located many name number on once one originally other second several she \
@@ -36,7 +36,7 @@ pub fn openers() -> &'static WordSet {
     SET.get_or_init(|| WordSet::new(OPENERS))
 }
 
-/// Position of one word in the folded text and in the lower-cased words.
+/// Position of a word in the folded text and in the lower-cased words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Word {
     pub start: usize,
@@ -44,7 +44,7 @@ pub struct Word {
     lower: (usize, usize),
 }
 
-/// What a keyword of a query is: a word, or of a name in code, given by its number, the whole or a part.
+/// The role of a query keyword: a word, or the whole or a part of the code identifier with this number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     Word,
@@ -52,7 +52,7 @@ pub enum Role {
     Part(usize),
 }
 
-/// Characters of a text that are read first for its language: most English texts show it in them.
+/// Number of characters that are read first to detect the language. They are enough for most English texts.
 const GLANCE: usize = 240;
 
 /// Splits texts into words; its buffers are reused from text to text.
@@ -60,11 +60,11 @@ const GLANCE: usize = 240;
 pub struct Lexer {
     /// The text without accents (NFKD without combining marks), case as written.
     pub folded: String,
-    /// The text as written, for stems that depend on marks; empty if it is ASCII.
+    /// The text as written, for stems that depend on marks. Empty if the text is ASCII.
     source: String,
     lower: String,
     pub words: Vec<Word>,
-    /// The words of each name in code that has parts: ascending ranges without common words.
+    /// The words of each code identifier that has parts: ascending ranges without common words.
     identifiers: Vec<Range<usize>>,
 }
 
@@ -82,8 +82,8 @@ impl Lexer {
         self.identifiers.clear();
     }
 
-    /// Append the words of `text`; no word spans the border. Returns the offset in `folded` at which the new
-    /// text begins.
+    /// Append the words of `text`. No word extends across the border to the previous text. Returns the offset
+    /// in `folded` at which the new text begins.
     pub fn append(&mut self, text: &str) -> usize {
         let (start, first_word) = (self.folded.len(), self.words.len());
         if !text.is_ascii() || !self.source.is_empty() {
@@ -102,7 +102,7 @@ impl Lexer {
         start
     }
 
-    /// Find the names in code among the words from `first`.
+    /// Find the code identifiers among the words from `first` on.
     fn find_identifiers(&mut self, first: usize) {
         let mut at = first;
         while at < self.words.len() {
@@ -123,7 +123,7 @@ impl Lexer {
         }
     }
 
-    /// Return the end of the words from `first` that such links connect, at most [`MAX_PARTS`].
+    /// Return the end of the run of words, from `first` on, that such links connect, at most [`MAX_PARTS`].
     fn chain_end(&self, first: usize, connects: impl Fn(Link) -> bool) -> usize {
         let mut end = first + 1;
         while end < first + MAX_PARTS && self.link_before(end).is_some_and(&connects) {
@@ -135,16 +135,17 @@ impl Lexer {
     /// Return how word `k` is connected with the one before it.
     fn link_before(&self, k: usize) -> Option<Link> {
         let (before, word) = (self.words[k - 1], self.words.get(k)?);
-        // Few words are that close.
+        // Few words are so close to each other.
         match word.start - before.end <= 2 {
             true => link(self.raw(k - 1), self.gap(k), self.raw(k)),
             false => None,
         }
     }
 
-    /// Return the words that a name in code adds to its own, in lower case, and whether they are parts: runs with underscores and the name as a whole,
-    /// without what connects them, and the parts of words in camel case. Each is returned once, and only if it is not a
-    /// word of the name; single characters are left out.
+    /// Return the words that a code identifier adds to its own words, in lower case, and whether they are
+    /// parts. These are runs with underscores, the identifier as a whole without its connectors, and the
+    /// parts of words in camel case. Each is returned once, and only if it is not a word of the identifier.
+    /// Single characters are omitted.
     fn added_words(&self, words: Range<usize>) -> Vec<(String, bool)> {
         let mut added: Vec<(String, bool)> = Vec::new();
         let mut add = |word: String, is_part: bool| {
@@ -168,7 +169,7 @@ impl Lexer {
         added
     }
 
-    /// ASCII: lower-casing preserves offsets, so words need not be copied one by one.
+    /// ASCII text: lower-casing preserves offsets, so words need not be copied one by one.
     fn ascii_words(&mut self, start: usize) {
         self.lower.push_str(&self.folded[start..]);
         self.lower[start..].make_ascii_lowercase();
@@ -192,7 +193,7 @@ impl Lexer {
         let mut open: Option<usize> = None;
         let ends = folded[start..].char_indices().map(|(i, c)| (start + i, c));
         for (at, c) in ends.chain([(folded.len(), ' ')]) {
-            // Some vowel signs do not count as letters: without them, words would end inside syllables.
+            // Some vowel signs are not letters. Without this rule, words would end inside syllables.
             match (c.is_alphanumeric() || is_attached(c), open) {
                 (true, None) => open = Some(at),
                 (false, Some(first)) => {
@@ -233,8 +234,8 @@ impl Lexer {
         &self.folded[if k == 0 { 0 } else { self.words[k - 1].end }..self.words[k].start]
     }
 
-    /// Call `each` with the keywords of an English text, with repetitions: first of its words, in text order, then those
-    /// that names in code add. Words in other scripts are stemmed by their script.
+    /// Call `each` with the keywords of an English text, with repetitions: first those of its words, in text
+    /// order, then those added by code identifiers. Words in other scripts are stemmed by their script.
     pub fn keywords(&self, each: impl FnMut(&str)) {
         self.keywords_in(Language::ENGLISH, each);
     }
@@ -259,7 +260,7 @@ impl Lexer {
         self.keywords_of_names(language, each);
     }
 
-    /// Call `each` with the keywords that names in code add to those of their words.
+    /// Call `each` with the keywords that code identifiers add to those of their words.
     pub fn keywords_of_names(&self, language: Language, mut each: impl FnMut(&str)) {
         let mut buffer = String::new();
         for words in &self.identifiers {
@@ -269,7 +270,8 @@ impl Lexer {
         }
     }
 
-    /// Call `each` with the keywords of some of the words, given by their numbers, without what names in code add.
+    /// Call `each` with the keywords of the words with the given numbers, without those added by code
+    /// identifiers.
     pub fn keywords_where(
         &self,
         language: Language,
@@ -285,8 +287,8 @@ impl Lexer {
         }
     }
 
-    /// Replace the keyword of a word in `buffer` by that of the word without marks, by which queries that are typed
-    /// without them find it. Returns whether it is another one.
+    /// Replace the keyword of a word in `buffer` by that of the word without marks, so that queries typed
+    /// without marks find it. Returns whether the keyword changed.
     fn bare_keyword(&self, k: usize, language: Language, buffer: &mut String) -> bool {
         if language.stems(self.lower(k)) != Some(language) {
             return false;
@@ -298,13 +300,13 @@ impl Lexer {
         *buffer != whole
     }
 
-    /// Call `each` with the keywords of a query, each word in the analysis of every language of an index (none:
-    /// English). A function word of the language in which the query is written is dropped from all of them.
+    /// Call `each` with the keywords of a query, with each word analysed in every language of an index (an
+    /// empty list means English). Function words of the query's language are dropped in all of them.
     pub fn query_keywords(&self, languages: &[Language], mut each: impl FnMut(&str)) {
         self.query_roles(languages, |word, _| each(word));
     }
 
-    /// Like [`Lexer::query_keywords`], with what each keyword is.
+    /// Like [`Lexer::query_keywords`], together with the role of each keyword.
     pub fn query_roles(&self, languages: &[Language], mut each: impl FnMut(&str, Role)) {
         let added = || {
             let names = self.identifiers.iter().enumerate();
@@ -353,7 +355,7 @@ impl Lexer {
         }
     }
 
-    /// Return what word `k` is.
+    /// Return the role of word `k`.
     fn role(&self, k: usize) -> Role {
         let number = self.identifiers.partition_point(|words| words.end <= k);
         match self.identifiers.get(number).filter(|words| words.contains(&k)) {
@@ -363,7 +365,7 @@ impl Lexer {
         }
     }
 
-    /// Call `each` with the keywords of one word. `written` has not passed it yet.
+    /// Call `each` with the keywords of one word. `written` must not be past the word.
     fn keyword(
         &self,
         k: usize,
@@ -417,7 +419,7 @@ pub fn plain_keyword<'a>(word: &'a str, buffer: &'a mut String) -> Option<&'a st
     (!stop_words().has(word)).then(|| without_plural(word, buffer))
 }
 
-/// Finds words in the text as written by their offsets in the folded text, from left to right.
+/// Finds words in the original text by their offsets in the folded text, from left to right.
 struct Written<'a> {
     source: &'a str,
     at: usize,
@@ -469,8 +471,8 @@ fn without_plural<'a>(word: &'a str, buffer: &'a mut String) -> &'a str {
     }
 }
 
-/// Split text in scripts without spaces between words into overlapping pairs of pieces (see `clusters`); a single
-/// piece is a keyword by itself, and so are other runs within the same word.
+/// Split text in scripts without spaces between words into overlapping pairs of pieces (see `clusters`). A
+/// single piece is a keyword alone, and so are other runs within the same word.
 fn unspaced(word: &str, each: &mut impl FnMut(&str)) {
     let mut rest = word;
     while let Some(c) = rest.chars().next() {
@@ -614,7 +616,7 @@ mod tests {
         assert_eq!(query("The rings", &[]), ["ring"]);
         assert_eq!(query("Häusern rings", &["de"]), ["haus@de", "ring@de"]);
         assert_eq!(query("Häusern rings", &["en", "de"]), ["hausern", "haus@de", "ring", "ring@de"]);
-        // The function words of a German query are not looked up among English words.
+        // The function words of a German query are not looked up as English words.
         assert_eq!(
             query("Was war die Aufgabe der Häuser?", &["en", "de"]),
             ["aufgabe", "aufgab@de", "hauser", "haus@de"]

@@ -1,11 +1,12 @@
-//! Words of languages in which marks make other words: Vietnamese.
+//! Words of languages in which marks make different words, such as Vietnamese.
 
 use unicode_normalization::UnicodeNormalization;
 
 /// Grave, acute, tilde, hook above, dot below.
 const TONES: [char; 5] = ['\u{300}', '\u{301}', '\u{303}', '\u{309}', '\u{323}'];
 
-/// Append a word with its marks, and with the mark of its tone at the end: "hoà" and "hòa" are spellings of one word.
+/// Append a word with its marks and the mark of its tone at the end, because "hoà" and "hòa" are spellings of
+/// the same word.
 pub(crate) fn spell_into(word: &str, out: &mut String) {
     let is_tone = |c: &char| TONES.contains(c);
     out.extend(word.nfd().filter(|c| !is_tone(c)).nfc());

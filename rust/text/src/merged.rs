@@ -4,10 +4,10 @@ use super::strings::{Strings, StringsBuf};
 use crate::error::{Error, Result};
 use std::cmp::Ordering;
 
-/// Marks a string that is in neither list any more.
+/// Marks a string that was removed from both lists.
 pub const GONE: u32 = u32::MAX;
 
-/// All strings once, sorted, and the position in that list of each string of the first and of the second
+/// All distinct strings, sorted, and the position in that list of each string of the first and of the second
 /// list.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Merged {

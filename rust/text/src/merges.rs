@@ -11,7 +11,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// No token.
+/// Marks the absence of a token.
 const NONE: u32 = u32::MAX;
 /// Pieces up to this many bytes are scanned; longer ones use a heap.
 const SHORT: usize = 96;
@@ -151,8 +151,8 @@ impl Merges {
 
     fn heap<'p>(&self, piece: &'p [u8], see: impl FnMut(&'p [u8])) {
         let length = piece.len();
-        // next[i] is the end of the part that starts at i, 0 where none does; before[i] is the
-        // start of the part in front of it.
+        // next[i] is the end of the part that starts at i, or 0 if no part starts there. before[i] is the
+        // start of the preceding part.
         let mut next: Vec<u32> = (1..=length as u32).collect();
         let mut before: Vec<u32> = (0..length as u32).map(|i| i.saturating_sub(1)).collect();
         let mut heap = BinaryHeap::with_capacity(length);
@@ -164,7 +164,7 @@ impl Merges {
         while let Some(Reverse((_, start, end))) = heap.pop() {
             let (start, end) = (start as usize, end as usize);
             let middle = next[start] as usize;
-            // A stale pair: one of its parts was merged with another.
+            // The pair is stale, because one of its parts was merged with another part.
             if middle == 0 || middle >= length || next[middle] as usize != end {
                 continue;
             }

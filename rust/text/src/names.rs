@@ -1,5 +1,5 @@
-//! Names and subjects for the walk: capitalised spans, the subject of a text, and the places where it
-//! mentions other subjects. In text without capitals, the words between function words take their place.
+//! Names and subjects for the walk: capitalised spans, the subject of a text, and its mentions of other
+//! subjects. In text without capitals, names are the words between function words.
 
 use crate::folding::{fold_into, is_unspaced, WordSet};
 use crate::interner::Interner;
@@ -13,12 +13,12 @@ use std::sync::OnceLock;
 
 /// Maximum length of a phrase that is searched for, in words.
 pub const MAX_PHRASE: usize = 8;
-/// Maximum length of a name in words: a text in capitals is many names, not one.
+/// Maximum length of a name in words. A text in capitals contains many names, not one.
 pub const MAX_NAME: usize = 256;
 /// Characters in which the subject of an untitled text is searched for.
 const OPENING: usize = 200;
 const SUBJECT_CAPITALS: f64 = 0.6;
-/// Small words inside a name ("Lord of the Rings"); "the" only after one of the others.
+/// Small words inside a name ("Lord of the Rings"). "the" is allowed only after one of the others.
 const CONNECTORS: &str = "of de la le du des von van der den di da del della y al el bin ibn the";
 const SUBJECT_SMALL: &str = "de la le du des von van der den di da del della y e al el bin ibn";
 
@@ -40,14 +40,16 @@ fn is_number(word: &str) -> bool {
     word.chars().all(char::is_numeric)
 }
 
-/// Words in lower case from which on a text without a capital is one that has none for names either.
+/// A text with at least this many lower-case words and no capital is assumed to write names without capitals,
+/// too.
 const WITHOUT_CAPITALS: usize = 8;
 
-/// How the names of a text are recognised: by capitals, or in text without capitals by what its function words leave.
+/// How the names of a text are recognised: by capitals, or, in text without capitals, as the words between
+/// function words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Naming {
     language: Language,
-    /// The text has letters in lower case only.
+    /// The text contains only lower-case letters.
     lower: bool,
     /// The script of the language has no capitals.
     caseless: bool,
@@ -57,8 +59,9 @@ impl Naming {
     /// Names begin with capitals.
     pub const CAPITALS: Self = Self { language: Language::ENGLISH, lower: false, caseless: false };
 
-    /// Return how names are recognised in a text in a language. Its words begin at `from`, after those of its title: a
-    /// chunk may lack capitals by chance, but a title in lower case shows that the whole text does.
+    /// Return how names are recognised in a text in a language. Its words begin at `from`, after those of its
+    /// title. A chunk may lack capitals by chance, but a title in lower case shows that the whole text lacks
+    /// them.
     pub fn of(text: &Lexer, from: usize, language: Language) -> Self {
         let caseless = language.is_caseless();
         let is_lower = |word: &str| word.chars().next().is_some_and(char::is_lowercase);
@@ -72,7 +75,7 @@ impl Naming {
         Self { language, lower, caseless }
     }
 
-    /// Return whether word `k` may be part of a name because of its letters.
+    /// Return whether the letters of word `k` allow it to be part of a name.
     fn has(self, text: &Lexer, k: usize) -> bool {
         let raw = text.raw(k);
         is_capital(raw) || ((self.lower || self.caseless) && self.has_plain(raw, text.lower(k)))
@@ -90,8 +93,8 @@ impl Naming {
         kind && !(stop_words().has(lower) || openers().has(lower) || drops(self.language))
     }
 
-    /// Return the maximum length of a name in words. Without capitals nothing but function words ends a name, and a
-    /// longer one is never searched for.
+    /// Return the maximum length of a name in words. In text without capitals only function words end a name,
+    /// and longer names are never searched for.
     fn most(self) -> usize {
         if self.lower || self.caseless {
             MAX_PHRASE
@@ -270,7 +273,8 @@ pub fn opening_subject(text: &str, lexer: &mut Lexer) -> String {
     key
 }
 
-/// Hashes pairs of numbers, which no caller chooses: much faster than the hash of the standard library.
+/// Hashes pairs of numbers that callers cannot choose, which is much faster than the hash of the standard
+/// library.
 #[derive(Debug, Default)]
 struct Mixer(u64);
 
@@ -413,7 +417,7 @@ mod tests {
             opening_subject(&text, &mut Lexer::default());
             title_key(&text, &mut Lexer::default());
         }
-        // Quadratic time would be hours. An emulator of another processor may take minutes.
+        // Quadratic time would take hours. An emulator of another processor may take minutes.
         assert!(begin.elapsed().as_secs() < 600);
         assert!(names(&"A ".repeat(1000)).iter().all(|n| n.split(' ').count() <= MAX_NAME));
     }

@@ -1,10 +1,11 @@
-//! Fill passages with whole blocks.
+//! Fills passages with whole blocks.
 //!
-//! A block that fits is never cut. One that does not is cut where its kind allows: a text between sentences, a table
-//! between rows, code between definitions, then at blank lines, then between lines, a list between items. What cannot be
-//! cut otherwise is cut into windows of tokens. A heading, the header of a table and a figure stay with what follows. A passage
-//! of less than a quarter of the size joins a neighbour if both together have at most 1.25 times the size, unless the
-//! sentences of a text can be shared out between the last two.
+//! A block that fits is never cut. A block that does not fit is cut where its kind allows: text between
+//! sentences, a table between rows, code between definitions, then at blank lines, then between lines, and a
+//! list between items. Anything else is cut into windows of tokens. A heading, the header of a table and a
+//! figure stay with the block that follows. A passage of less than a quarter of the maximum size is merged
+//! with a neighbour if the result is at most 1.25 times the maximum, unless the sentences of a text can be
+//! redistributed over the last two passages.
 
 use super::blocks::{find_blocks, Block, Kind, Mark, Span, NONE};
 use super::bpe::{Counter, Tally};
@@ -16,11 +17,11 @@ use crate::error::Result;
 use crate::progress::Progress;
 use std::ops::Range;
 
-/// What is not cut: a block, or a part of one that does not fit.
+/// A unit that is not cut further: a block, or a part of a block that does not fit.
 struct Atom {
     span: Span,
     block: u32,
-    /// Whether it stays with what follows.
+    /// Whether it stays with the block that follows.
     leads: bool,
     definitions: Vec<Span>,
 }
@@ -89,7 +90,7 @@ impl Cutter<'_, '_> {
         self.atoms.push(Atom { span, block: block as u32, leads, definitions: Vec::new() });
     }
 
-    /// Add a block that begins a passage of `room` tokens, or follows others.
+    /// Add a block that begins a passage of `room` tokens or follows other blocks.
     fn add(&mut self, index: usize, room: usize) -> Result<()> {
         let block = self.blocks[index];
         if block.span.0 == block.span.1 {
@@ -146,7 +147,7 @@ impl Cutter<'_, '_> {
         Ok(())
     }
 
-    /// Add a stretch as an atom and a sentence; as several if it does not fit.
+    /// Add a span as one atom and one sentence, or as several if it does not fit.
     fn add_stretch(&mut self, span: Span, index: usize, room: usize, leads: bool) -> Result<()> {
         let first = self.sentences.len();
         if self.fits(span, room) {
@@ -242,7 +243,8 @@ impl Cutter<'_, '_> {
                 at += 1;
                 continue;
             }
-            // What leads what follows moves with it, if both fit; it never is a passage alone if they nearly do.
+            // A heading or lead-in moves together with the block that follows, if both fit. It is never a
+            // passage alone if both nearly fit.
             let mut begins = at;
             while is_open && begins > first && self.atoms[begins - 1].leads {
                 begins -= 1;
@@ -282,7 +284,8 @@ impl Cutter<'_, '_> {
         (self.atoms[first].span.0, self.atoms[end - 1].span.1)
     }
 
-    /// Join passages of less than a quarter of the size with a neighbour, if both have at most 1.25 times the size.
+    /// Merge passages of less than a quarter of the maximum size with a neighbour, if the result is at most
+    /// 1.25 times the maximum.
     fn join_short(&mut self, firsts: &mut Vec<usize>) {
         let ends: Vec<usize> = firsts.iter().skip(1).copied().chain([self.atoms.len()]).collect();
         let (quarter, limit) = (self.most / 4, self.most + self.most / 4);
@@ -357,7 +360,7 @@ impl Cutter<'_, '_> {
     }
 }
 
-/// The lines of code that is cut, which are read in order.
+/// The lines of the code that is being cut, which are read in order.
 struct CodeParts<'a> {
     lines: &'a [Line],
     enclosing: Enclosing,
@@ -398,7 +401,7 @@ fn rows_of<'a>(text: &'a str, block: &Block) -> impl Iterator<Item = Span> + 'a 
     trimmed_row(text, start, head).into_iter().chain(rows)
 }
 
-/// Return a row without blanks at its ends, but with the tabs of empty cells before its text.
+/// Return a row without blanks at its ends, but with the leading tabs of empty cells.
 fn trimmed_row(text: &str, start: usize, end: usize) -> Option<Span> {
     let (from, end) = trimmed(text, start, end)?;
     Some((start + text[start..from].trim_end_matches('\t').len(), end))

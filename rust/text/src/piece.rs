@@ -1,4 +1,4 @@
-//! A piece of a document, and sentences that are too long for one.
+//! A piece of a document, and the cutting of sentences that are too long for one piece.
 
 use super::block::Span;
 use super::bpe::Counter;
@@ -16,7 +16,7 @@ pub struct Piece {
     pub sentences: Vec<Span>,
     /// The context of a block that the piece continues: whole lines, printed before its text.
     pub before: String,
-    /// Printed after its text: a line that closes what `before` or the text opens.
+    /// Printed after its text: a line that closes a construct opened by `before` or the text.
     pub after: String,
 }
 

@@ -3,12 +3,13 @@
 
 use super::block::{push, Block, Kind, Span, DEEPEST, NONE};
 
-/// Digits of the number of an item; a year at the beginning of a line is none.
+/// Maximum number of digits of an item number. A year at the beginning of a line is not an item number.
 const DIGITS: usize = 3;
-/// Bytes of a line without tabs that is a row of a table, such as the name of a group of rows.
+/// Maximum size in bytes of a line without tabs that counts as a table row, such as the heading of a group of
+/// rows.
 const SHORT: usize = 60;
 
-/// Blanks by which an inner list is indented more than the one around it.
+/// Minimum number of blanks by which an inner list is indented more than the outer one.
 const INDENT: usize = 2;
 
 /// Append the blocks of a stretch of plain text.
@@ -81,7 +82,7 @@ impl Finder<'_> {
         self.has_blank = false;
     }
 
-    /// Close what is before an item with this indent, and return its list.
+    /// Close the blocks that end before an item with this indent, and return the item's list.
     fn list_of(&mut self, start: usize, indent: usize) -> u32 {
         let is_inner = |list: &List| indent >= list.indent + INDENT;
         let mut item = NONE;
@@ -111,7 +112,8 @@ impl Finder<'_> {
         block
     }
 
-    /// Return whether a line with such a mark begins an item: in the middle of a paragraph, a number must be 1.
+    /// Return whether a line with such a mark begins an item. In the middle of a paragraph, a number must be
+    /// 1.
     fn begins_item(&self, mark: Marker) -> bool {
         !self.lists.is_empty() || self.has_blank || mark != Marker::Number
     }
@@ -157,8 +159,8 @@ impl Finder<'_> {
         push(self.blocks, text, Kind::Paragraph, (plain, stop), NONE);
     }
 
-    /// Add a table. Its first row is its header if it has no digit; else the table may go on with the columns, and under
-    /// the header, of the one before it.
+    /// Add a table. Its first row is its header if it contains no digit. Otherwise the table may continue the
+    /// preceding one, with the same columns and header.
     fn add_table(&mut self, span: Span) {
         let before = self.blocks.last().copied();
         push(self.blocks, self.text, Kind::Table, span, NONE);

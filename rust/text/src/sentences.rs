@@ -1,8 +1,9 @@
 //! Split text into sentences: byte spans, trimmed, never empty, in order, without overlap.
 //!
-//! A sentence may end at a line break, or after a mark with the closing quotes, brackets, emphasis and references that
-//! follow it, if a blank comes next. Marks of scripts that are written without blanks need none. Inside a code span
-//! nothing ends. What follows then decides: abbreviations, list markers, words in lower case and wrapped lines go on.
+//! A sentence may end at a line break, or after a mark with the closing quotes, brackets, emphasis and
+//! references that follow it, if a blank comes next. Marks of scripts that are written without blanks need no
+//! blank. A sentence never ends inside a code span. The surrounding text then decides: after abbreviations
+//! and list markers, before words in lower case and at wrapped lines, the sentence continues.
 
 use super::abbreviations::goes_on_after;
 use super::ascii_sentences::each_ascii_stretch;
@@ -12,10 +13,10 @@ use crate::error::{Error, Result};
 use crate::progress::Progress;
 use unicode_segmentation::UnicodeSegmentation;
 
-/// How sentences are found.
+/// The rules by which sentences are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Splitter {
-    /// The boundaries of UAX #29 and nothing else.
+    /// Only the boundaries of UAX #29.
     Uax29,
     /// The end of a line, or a mark before a blank, except in code spans, after abbreviations, initials, ordinals
     /// and list markers, before a word in lower case, and at a wrapped line. Fragments shorter than [`SHORTEST`]
@@ -26,7 +27,7 @@ pub enum Splitter {
 
 /// Shorter fragments, in characters, are not sentences.
 pub const SHORTEST: usize = 15;
-/// A line at least this long that ends without a full stop is taken for a wrapped one.
+/// A line of at least this length that ends without a full stop is assumed to be wrapped.
 const WRAPPED: usize = 50;
 /// Maximum length of a code span in bytes: a backtick that is never closed protects nothing, and costs little.
 const CODE: usize = 400;
@@ -151,7 +152,7 @@ fn each_bound(text: &str, mut see: impl FnMut(usize, usize)) {
     }
 }
 
-/// A place where a sentence may end.
+/// A position where a sentence may end.
 #[derive(Debug, Clone, Copy)]
 struct End {
     at: usize,
@@ -194,7 +195,8 @@ impl Found<'_> {
         self.current = Some(stretch);
     }
 
-    /// Return whether a stretch continues the current one, also after a list marker or a short start of a line.
+    /// Return whether a stretch continues the current sentence, including after a list marker or a short
+    /// start of a line.
     fn belong(&self, current: &Stretch, stretch: &Stretch) -> bool {
         if self.paragraph.goes_on(current, stretch) {
             return true;
@@ -240,7 +242,7 @@ impl Paragraph<'_> {
         Ok(())
     }
 
-    /// Call `see` with the places where a sentence may end, in order.
+    /// Call `see` with the positions where a sentence may end, in order.
     fn each_end(self, progress: &Progress, mut see: impl FnMut(End)) -> Result<()> {
         let bytes = self.0.as_bytes();
         let (mut at, mut checked, mut junk) = (0, 0, 0);
@@ -275,7 +277,7 @@ impl Paragraph<'_> {
     fn mark_end(self, first: usize, see: &mut impl FnMut(End)) -> usize {
         let text = self.0;
         let (mut at, mut mark) = (first, Mark { at: first, closed: false });
-        // Past marks and what only closes, and the last character there.
+        // Skip marks and characters that only close, and remember the last character there.
         let mut near = End { at: first, mark: Some(mark) };
         let (mut last, mut is_wide, mut is_near, mut beyond) = (' ', false, true, 0);
         while beyond < FAR {
@@ -360,7 +362,7 @@ impl Paragraph<'_> {
         self.0[from..to].contains(is_break)
     }
 
-    /// Return whether a stretch continues the one before.
+    /// Return whether a stretch continues the preceding one.
     fn goes_on(self, before: &Stretch, stretch: &Stretch) -> bool {
         let after = &self.0[stretch.start..stretch.end];
         let opening = after.trim_start_matches(opens_a_word);

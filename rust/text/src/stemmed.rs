@@ -1,4 +1,4 @@
-//! Tokens of the keyword graph in other languages than English: folded, stemmed, and without function words.
+//! Tokens of the keyword graph in languages other than English: folded, stemmed, and without function words.
 
 use crate::folding::{fold_into, is_unspaced};
 use crate::languages::Language;

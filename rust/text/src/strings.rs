@@ -14,7 +14,7 @@ pub struct Strings<'a> {
 enum Blob<'a> {
     /// Valid UTF-8, checked once, by `new`.
     Checked(&'a str),
-    /// From a file: each string is verified, unpacked and decoded when it is read.
+    /// Strings from a file, each verified, unpacked and decoded when it is read.
     Stored(Items<'a, u8>),
 }
 
@@ -41,8 +41,8 @@ impl<'a> Strings<'a> {
         Ok(Self { blob: Blob::Checked(blob), offsets: offsets.into() })
     }
 
-    /// For stored strings that were checked before they were written: offsets and text are verified string by string
-    /// by their guards. Only checks that cost nothing are repeated.
+    /// For stored strings that were checked before they were written. Their guards verify offsets and text
+    /// string by string. Only checks that cost nothing are repeated.
     pub fn stored(blob: Items<'a, u8>, offsets: Items<'a, u64>) -> Result<Self> {
         if offsets.first().zip(offsets.last()) != Some((&0, &(blob.len() as u64))) {
             return Err(Error::input("offsets must start at 0 and end at the length of the text"));
@@ -193,7 +193,8 @@ pub fn slices(strings: Strings<'_>, owners: &[u32], spans: &[u32]) -> Result<Str
     Ok(out)
 }
 
-// A sample of strings that depends on the strings alone: one more or less changes it by at most one.
+// A sample of strings that depends only on the strings. Adding or removing one string changes at most one of
+// the sample.
 
 /// Return the positions of the `count` strings of smallest BLAKE3 hash, ascending; of equal strings the first.
 ///
@@ -220,8 +221,8 @@ pub fn smallest_hashes(strings: Strings<'_>, count: usize) -> Vec<u32> {
 
 // Texts as the pieces that were cut from them, and the gaps between the pieces: each byte is stored once.
 
-/// Return for each text what no span covers. `spans` holds the start and the end (bytes) of each piece, and
-/// `owners` its text.
+/// Return, for each text, the parts that no span covers. `spans` holds the start and the end (bytes) of each
+/// piece, and `owners` its text.
 pub fn gaps(texts: Strings<'_>, owners: &[u32], spans: &[u32]) -> Result<StringsBuf> {
     let order = Order::new(texts.len(), owners, spans)?;
     let mut out = StringsBuf::default();
@@ -243,7 +244,7 @@ pub fn gaps(texts: Strings<'_>, owners: &[u32], spans: &[u32]) -> Result<Strings
     Ok(out)
 }
 
-/// Return the texts from which [`gaps`] returned `gaps`, and whose pieces are given.
+/// Rebuild the texts from `gaps`, as returned by [`gaps`], and the pieces.
 pub fn restore(pieces: Strings<'_>, owners: &[u32], spans: &[u32], gaps: Strings<'_>) -> Result<StringsBuf> {
     let order = Order::new(gaps.len(), owners, spans)?;
     if pieces.len() != owners.len() {

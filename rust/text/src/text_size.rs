@@ -1,22 +1,22 @@
-//! How many tokens a text has for each token of an English text of the same length.
+//! Ratio of a text's token count to that of an English text with the same content.
 //!
-//! Encodings were made for English: a word in Arabic, Hindi or Russian takes several tokens. Chunks that hold the same
-//! amount of text in every language therefore have more tokens in these.
+//! Encodings are optimised for English, and a word in Arabic, Hindi or Russian takes several tokens. Chunks
+//! with the same amount of text therefore need more tokens in these languages.
 
 use crate::bpe::Counter;
 use crate::detection::Choice;
 use crate::languages::{Language, Script};
 use crate::lexical::Lexer;
 
-/// Characters of a text that are counted.
+/// Number of characters of a text that are counted.
 const READ: usize = 2_000;
-/// Characters of an English text for 100 tokens of cl100k.
+/// Number of characters of an English text per 100 tokens of cl100k.
 const ENGLISH: usize = 480;
-/// The largest share, in percent: a text that nothing compresses does not make a chunk of any size.
+/// The largest ratio in percent. It limits chunks of incompressible text.
 const MOST: usize = 1_000;
 
-/// Return the tokens of a text for 100 tokens of an English text of the same length, at least 100; 100 for English
-/// text, and if `language` is none.
+/// Return the number of tokens of a text per 100 tokens of an English text with the same content, at least
+/// 100. Returns 100 for English text, or if `language` is none.
 pub fn tokens_for_hundred(text: &str, language: Choice, counter: &mut Counter, lexer: &mut Lexer) -> usize {
     let plain = |language| language == Language::ENGLISH || language == Language::NONE;
     if matches!(language, Choice::Always(language) if plain(language)) {
@@ -37,7 +37,7 @@ pub fn tokens_for_hundred(text: &str, language: Choice, counter: &mut Counter, l
     (counter.count(start) * ENGLISH / letters).clamp(100, MOST)
 }
 
-/// Return the characters that an English text needs for what this one says.
+/// Return the number of characters that an English text with the same content needs.
 fn weight(c: char) -> usize {
     if c.is_ascii() {
         return 1;

@@ -25,7 +25,7 @@ pub struct Vocabulary {
     pub unit_counts: Vec<u32>,
     /// Chunk -> its distinct words; `None` if each chunk is a unit.
     pub chunk_words: Option<Csr>,
-    /// Sentence -> its distinct words; a title sentence has those of the title.
+    /// Sentence -> its distinct words. A title sentence has the words of the title.
     pub sent_words: Csr,
     /// Language of each chunk; empty if all are English, or if words are not stemmed.
     pub chunk_language: Vec<Language>,
@@ -67,7 +67,7 @@ struct Worker {
     slot: usize,
     words: Words,
     title: Vec<u32>,
-    /// Document of the title, and the language in which it was read.
+    /// Document of the title that was read last, and the language in which it was read.
     title_of: Option<(u32, Language)>,
     /// Numbers of the rows begun last; marks refer to them.
     unit: u32,
@@ -199,7 +199,8 @@ fn check_spans(texts: Strings<'_>, corpus: &Corpus, unit_of: &[Range<usize>]) ->
     Ok(())
 }
 
-/// Give title sentences, which come first, the words of the title. Returns the first of the other sentences.
+/// Give title sentences, which come first, the words of the title. Returns the index of the first other
+/// sentence.
 fn add_title_sentences(
     part: &mut Part,
     interner: &mut WordTable,
@@ -286,7 +287,7 @@ fn add_chunk(
     if let Some(error) = failure {
         return Err(error);
     }
-    // Units and sentences after the last word have the title's words and none.
+    // Units and sentences after the last word have only the words of the title.
     part.units.end_row()?;
     for _ in unit + 1..units.end {
         *unit_mark += 1;
@@ -304,7 +305,7 @@ fn add_chunk(
 
 /// Return all words in order, and for each interner the new number of each of its words.
 fn merge(pool: &[WordTable], threads: usize, progress: &Progress) -> Result<(StringsBuf, Vec<Vec<u32>>)> {
-    // Progress is not counted: the total is not known in advance.
+    // Not counted as progress, because the total is not known in advance.
     let silent = Progress::none();
     let sorted = map_ranges(pool.len(), 1, threads, &silent, |r| Ok(pool[r.start].sorted()))?;
     let mut renumbered: Vec<Vec<u32>> = pool.iter().map(|p| vec![0; p.len()]).collect();
@@ -369,7 +370,7 @@ fn finish(
             for &end in &part.units.ends {
                 let row = start..end as usize;
                 pairs.clear();
-                // Id in the high half, count in the low half: one number sorts both.
+                // The id is in the high half and the count in the low half, so sorting one number sorts both.
                 let both = part.units.ids[row.clone()].iter().zip(&part.counts[row.clone()]);
                 pairs.extend(both.map(|(&id, &count)| u64::from(ids[id as usize]) << 32 | u64::from(count)));
                 pairs.sort_unstable();

@@ -19,19 +19,19 @@ use unicode_segmentation::UnicodeSegmentation;
 /// Characters from which the language of a text is detected.
 const DETECTED: usize = 700;
 
-/// In which languages a text is read.
+/// The languages in which a text is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Reading {
-    /// Words as they are, without these stop words.
+    /// Words unstemmed, without these stop words.
     Plain(StopWords),
-    /// In the language that the text is in.
+    /// In the detected language of the text.
     Detect,
     In(Language),
-    /// In each of these languages, as a query is read.
+    /// In each of these languages, as for a query.
     Each(Vec<Language>),
 }
 
-/// Finds words. It has buffers, so reuse one for many texts.
+/// Finds words. It holds buffers, so reuse one instance for many texts.
 #[derive(Debug, Clone)]
 pub struct Words {
     reading: Reading,
@@ -66,8 +66,8 @@ impl Words {
         Ok(Self::new(StopWords::by_name(language)?))
     }
 
-    /// Return a reader of queries to an index whose texts were read with `stop`, which found these languages (none:
-    /// English). A query is read in all of them, because few words do not tell the language.
+    /// Return a reader of queries to an index whose texts were read with `stop` and are in these languages
+    /// (empty: English). A query is read in all of them, because a few words do not determine the language.
     pub fn of_queries(stop: StopWords, languages: &[Language]) -> Self {
         let mut words = Self::new(stop);
         if words.reading == Reading::Detect {
@@ -214,7 +214,7 @@ impl Words {
     }
 }
 
-/// Return whether a byte is an ASCII blank: neither a word nor a composition crosses it.
+/// Return whether a byte is an ASCII blank. Neither words nor compositions extend across it.
 fn blank(b: u8) -> bool {
     matches!(b, b' ' | b'\t' | b'\n' | b'\r')
 }
@@ -269,7 +269,7 @@ fn selector(c: char) -> bool {
     matches!(u32::from(c), 0xFE00..=0xFE0F | 0xE0100..=0xE01EF)
 }
 
-/// Return whether a character makes a token. Vowels and marks that belong to a consonant make none without it.
+/// Return whether a character is a token by itself. Vowels and marks that belong to a consonant are not.
 fn is_letter(c: char) -> bool {
     c.is_alphanumeric() && !is_attached(c)
 }

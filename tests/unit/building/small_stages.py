@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
-from pathlib import Path
 
 import numpy as np
 
@@ -49,24 +47,6 @@ def killed_in(name: str) -> list[Stage]:
     return [Stage(s.name, s.version, s.needs, s.settings, run if s.name == name else s.run) for s in STAGES]
 
 
-def sleeping(flag: Path) -> list[Stage]:
-    """The stages, the second of which says that it runs and then waits to be interrupted."""
-
-    def run(inputs: StageInputs, settings: Settings, ctx: StageContext) -> Outputs:
-        flag.write_text("here")
-        time.sleep(600)
-        raise AssertionError
-
-    return [WORDS, Stage("histogram", 1, ("words",), ("knn_k",), run)]
-
-
 if __name__ == "__main__":
     how, index, source = sys.argv[1:4]
-    # Where the tests run in the background, children are born deaf to it.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    if how.startswith("kill-"):
-        build(index, source, killed_in(how.removeprefix("kill-")))
-    elif how == "whole":
-        build(index, source, STAGES)
-    elif how == "sleep":
-        build(index, source, sleeping(Path(index + ".flag")))
+    build(index, source, killed_in(how))

@@ -3,7 +3,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import random
 import signal
 import sqlite3
 import subprocess
@@ -26,12 +25,10 @@ from ketrag_fast.building.runner import BuildOptions, build
 from ketrag_fast.errors import (
     Cancelled,
     ConfigError,
-    DocumentError,
     IndexIncompatible,
     ModelMismatch,
     StorageFull,
 )
-from ketrag_fast.storage import read_only as reading
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.tables import Tables
@@ -45,7 +42,6 @@ from ketrag_fast.systems.spec.stage import (
     fingerprint_of,
 )
 from ketrag_fast.types import BuildReport, Document
-from tests.support.effort import ended_after
 from tests.unit.building import small_stages
 from tests.unit.building.small_stages import STAGES
 
@@ -91,20 +87,6 @@ def test_only_stages_whose_fingerprint_changed_run(paths: Paths) -> None:
     assert stored_settings(index) == open_current(Layout(index)).manifest.settings
 
 
-def test_documents_added_changed_removed(paths: Paths) -> None:
-    index, docs = paths
-    build(index, str(docs), STAGES)
-    (docs / "b.txt").write_text("Charles built another engine.")
-    (docs / "c.txt").write_text("A third.")
-    (docs / "a.md").unlink()
-    report = build(index, [], STAGES)
-    assert (report.added, report.updated, report.removed, report.documents) == (1, 1, 1, 2)
-    anew = build(index.with_name("anew"), str(docs), STAGES)
-    assert anew.digest == report.digest  # as if it had been built so from the start
-    blob = open_current(Layout(index)).stages["words"]["blob"]
-    assert bytes(blob) == b"Charles built another engine.A third."
-
-
 def test_sources_accumulate_and_replace_sets_them_anew(paths: Paths, tmp_path: Path) -> None:
     index, docs = paths
     more = tmp_path / "more stuff é.txt"
@@ -125,41 +107,11 @@ def test_documents_handed_over_keep_their_place(paths: Paths) -> None:
     assert bytes(open_current(Layout(index)).stages["words"]["blob"]) == b"unotwo"
 
 
-def test_one_bad_document_never_ends_a_build(paths: Paths) -> None:
-    index, docs = paths
-    (docs / "zero.txt").write_bytes(b"\0" * 100)
-    (docs / "lines.jsonl").write_text('{"_id":"1","text":"good"}\n{broken\n{"_id":"1","text":"twice"}\n')
-    report = build(index, str(docs), STAGES)
-    assert report.documents == 3
-    failed = {failure.document: failure.message for failure in report.failures}
-    assert set(failed) == {"zero.txt", "lines.jsonl:2", "1"}
-    assert "line 2" in failed["lines.jsonl:2"]
-    assert reading.failures(Layout(index)) == list(report.failures)
-    again = build(index, [], STAGES)
-    assert not again.changed
-    assert again.failures == report.failures
-    with pytest.raises(DocumentError, match=r"lines\.jsonl:2"):
-        build(index, [], STAGES, Settings(on_error="stop"))
-    assert open_current(Layout(index)).number == 1
-
-
 def run_child(how: str, index: Path, docs: Path) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "tests.unit.building.small_stages", how, str(index), str(docs)]
     root = Path(__file__).parents[3]
     path = os.pathsep.join([str(root / "python"), str(root)])
     return subprocess.Popen(command, cwd=root, env={**os.environ, "PYTHONPATH": path}, stderr=subprocess.PIPE)
-
-
-@pytest.mark.parametrize("stage", ["words", "histogram"])
-def test_killed_in_a_stage_then_resumed(paths: Paths, stage: str) -> None:
-    index, docs = paths
-    whole = build(index.with_name("whole"), str(docs), STAGES)
-    small_stages.RAN.clear()
-    assert run_child(f"kill-{stage}", index, docs).wait() == -signal.SIGKILL
-    report = build(index, [], STAGES)  # the sources were registered before the kill
-    assert report.digest == whole.digest
-    expected = {"words": "ran" if stage == "words" else "resumed", "histogram": "ran"}
-    assert how(report) == expected
 
 
 def test_stages_written_behind_the_next_are_the_same(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,52 +220,9 @@ def test_leftovers_that_cannot_be_removed_do_not_fail_a_published_build(
     assert not (index / "work" / "leftover").exists()
 
 
-def killed_after(seconds: float, index: Path, docs: Path) -> int:
-    child = run_child("whole", index, docs)
-    try:
-        return child.wait(seconds)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        return child.wait()
-
-
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 40))])
-def test_killed_at_any_time(paths: Paths, seed: int) -> None:
-    """Whatever the moment, the published generation is whole and the next build ends as if undisturbed."""
-    index, docs = paths
-    build(index, str(docs), STAGES)
-    for number in range(400):
-        (docs / f"more-{number}.txt").write_text(f"Words of the text {number}. " * 50)
-    whole = build(index.with_name("whole"), str(docs), STAGES)
-    begin = time.monotonic()
-    assert killed_after(600, index.with_name("timed"), docs) == 0
-    usual = time.monotonic() - begin
-    dice = random.Random(seed)
-    for _ in range(3):
-        killed_after(usual * dice.uniform(0.3, 1.0), index, docs)
-        assert open_current(Layout(index)).number in (1, 2)
-    assert build(index, str(docs), STAGES).digest == whole.digest
-    assert open_current(Layout(index)).manifest.digest == whole.digest
-
-
-def test_interrupt_ends_a_stage_and_keeps_what_is_done(paths: Paths) -> None:
-    index, docs = paths
-    child = run_child("sleep", index, docs)
-    flag = Path(f"{index}.flag")
-    limit = time.monotonic() + 300
-    while not flag.exists() and time.monotonic() < limit:
-        time.sleep(0.02)
-    begin = time.monotonic()
-    _, spent = ended_after(child, signal.SIGINT)
-    assert spent < 1.0
-    assert time.monotonic() - begin < 100  # the stage alone sleeps for longer
-    assert child.returncode != 0
-    assert how(build(index, [], STAGES)) == {"words": "resumed", "histogram": "ran"}
-
-
 def test_damaged_work_is_not_resumed(paths: Paths) -> None:
     index, docs = paths
-    assert run_child("kill-histogram", index, docs).wait() == -signal.SIGKILL
+    assert run_child("histogram", index, docs).wait() == -signal.SIGKILL
     (file,) = (index / "work").glob("words-*/lengths.npy")
     data = bytearray(file.read_bytes())
     data[-1] ^= 1
@@ -323,7 +232,7 @@ def test_damaged_work_is_not_resumed(paths: Paths) -> None:
 
 def test_a_finished_stage_that_names_no_files_is_not_resumed(paths: Paths) -> None:
     index, docs = paths
-    assert run_child("kill-histogram", index, docs).wait() == -signal.SIGKILL
+    assert run_child("histogram", index, docs).wait() == -signal.SIGKILL
     (file,) = (index / "work").glob("words-*/stage.json")
     file.write_text(json.dumps(json.loads(file.read_text()) | {"files": {}}), "utf-8")
     assert how(build(index, [], STAGES))["words"] == "ran"

@@ -57,12 +57,6 @@ def test_a_row_that_was_not_run_says_why_below() -> None:
     assert text.count("ket: not run: needs a language model") == 1
 
 
-def test_auto_shows_what_ran() -> None:
-    assert "auto (walk)" in render(
-        [ResultRow("auto", 4000, 1, coverage=1.0, counted={"coverage": 1}, ran="walk")]
-    )
-
-
 def test_scores_of_answers_have_columns_only_where_there_are_answers() -> None:
     lines = render([replace(FULL, em=0.25, f1=0.5), FULL]).splitlines()
     assert words(lines[0]).endswith("ms p95 EM F1")
@@ -76,7 +70,3 @@ def test_what_was_not_run_is_named_and_has_no_number() -> None:
     )
     assert text.splitlines()[-2:] == ["em, f1: there are no answers", "win_rate: no model"]
     assert "EM" not in text
-
-
-def test_no_rows() -> None:
-    assert len(render([]).splitlines()) == 2

@@ -133,22 +133,6 @@ def test_yes_no_questions() -> None:
     assert not metrics.is_yes_no([])
 
 
-def test_ranking_metrics() -> None:
-    gold = frozenset({"b", "d"})
-    assert metrics.recall(["a", "b", "b"], gold) == 0.5
-    assert metrics.all_gold(["d", "a", "b"], gold) is True
-    assert metrics.all_gold(["b"], gold) is False
-    assert metrics.first_rank(["a", "c", "d", "b"], gold) == 3
-    assert metrics.first_rank(["a"], gold) == 0
-
-
-def test_ranking_metrics_are_absent_without_gold() -> None:
-    nothing: frozenset[str] = frozenset()
-    assert metrics.recall(["a"], nothing) is None
-    assert metrics.all_gold(["a"], nothing) is None
-    assert metrics.first_rank(["a"], nothing) is None
-
-
 def test_bootstrap_is_reproducible_and_seeded() -> None:
     values = np.sqrt(np.arange(97))
     assert metrics.bootstrap_interval(values) == metrics.bootstrap_interval(values.tolist())

@@ -12,7 +12,7 @@ from ketrag_fast.interchange.extracted import (
     ExtractedRelation,
     SourcePassage,
 )
-from ketrag_fast.interchange.importing import _ChunkRecords, _holders, assign_records
+from ketrag_fast.interchange.importing import _ChunkRecords, _holders, assign_records, passage_spans
 from ketrag_fast.models.extraction.grounding import Source
 
 WORDS = ("oslo", "fram", "maud", "ice")
@@ -60,7 +60,7 @@ def test_a_document_without_chunks_takes_nothing(index: Index) -> None:
         entities=[ExtractedEntity("Oslo", "", (), (0,))],
         relations=[ExtractedRelation("Oslo", "Fram", (), 1.0, (0,))],
     )
-    rows = assign_records(index, found)
+    rows = assign_records(index, found, passage_spans(found))
     assert len(rows) == len(index.inspect.arrays()["units"]["chunk_tokens"])
     assert not any(extraction.entities or extraction.relations for _, extraction in rows)
     assert [row["what"] for row in found.skipped.rows()] == [

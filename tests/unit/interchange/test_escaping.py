@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ketrag_fast.interchange.exporting import _put_json_line as _put
-from ketrag_fast.interchange.neo4j import quoted
+from ketrag_fast.interchange.neo4j import quote
 from ketrag_fast.interchange.xml_graphs import attribute, content
 
 # Stored texts are UTF-8, so they have no halves of surrogate pairs.
@@ -32,7 +32,7 @@ def test_xml(text: str) -> None:
 
 @given(st.lists(TEXTS, min_size=1))
 def test_csv(texts: list[str]) -> None:
-    line = ",".join(quoted(text) for text in texts) + "\n"
+    line = ",".join(quote(text) for text in texts) + "\n"
     (row,) = csv.reader(io.StringIO(line, newline=""), strict=True)
     assert row == [text.replace("\0", "\ufffd") for text in texts]
 

@@ -60,18 +60,23 @@ def test_equal_indexes_give_equal_bytes(index: Index, tmp_path: Path) -> None:
         assert exported(index, tmp_path / "a") == exported(again, tmp_path / "b")
 
 
-@pytest.mark.parametrize("how", ["filter", "allow", "opened"])
-def test_hidden_documents_leave_nothing(index: Index, tmp_path: Path, how: str) -> None:
+@pytest.fixture(scope="module")
+def of_the_seen_alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, bytes]]:
+    place = tmp_path_factory.mktemp("seen")
     seen = [one for one in DOCUMENTS if one.metadata["team"] == "polar"]
-    with Index.build(seen, tmp_path / "only", settings=SETTINGS) as only:
-        (tmp_path / "a").mkdir()
-        (tmp_path / "b").mkdir()
-        wanted = exported(only, tmp_path / "a")
-        if how == "opened":
-            with Index.open(index.path, settings=Settings(allow="team=polar")) as restricted:
-                assert exported(restricted, tmp_path / "b") == wanted
-        else:
-            assert exported(index, tmp_path / "b", **{how: "team=polar"}) == wanted
+    with Index.build(seen, place / "only", settings=SETTINGS) as only:
+        return exported(only, place)
+
+
+@pytest.mark.parametrize("how", ["filter", "allow", "opened"])
+def test_hidden_documents_leave_nothing(
+    index: Index, of_the_seen_alone: dict[str, dict[str, bytes]], tmp_path: Path, how: str
+) -> None:
+    if how == "opened":
+        with Index.open(index.path, settings=Settings(allow="team=polar")) as restricted:
+            assert exported(restricted, tmp_path) == of_the_seen_alone
+    else:
+        assert exported(index, tmp_path, **{how: "team=polar"}) == of_the_seen_alone
 
 
 def test_the_filter_of_the_settings_applies(index: Index, tmp_path: Path) -> None:

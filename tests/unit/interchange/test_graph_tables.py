@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ketrag_fast import Index
-from ketrag_fast.interchange.exporting import drawn_tables
+from ketrag_fast.interchange.exporting import drawing_tables
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.spec.function_ref import resolve
 from ketrag_fast.systems.spec.graph_tables import GraphTables
@@ -20,7 +20,7 @@ GRAPHS = ("skeleton", "concepts", "noderag", "citations", "walk", "keyword", "kn
 def tables_of(index: Index, name: str) -> GraphTables:
     source = registry().graphs[name]
     if source.tables is None:
-        return drawn_tables(resolve(source.read)(index.inspect.arrays()))
+        return drawing_tables(resolve(source.read)(index.inspect.arrays()))
     found: GraphTables = resolve(source.tables)(index.inspect.arrays())
     return found
 

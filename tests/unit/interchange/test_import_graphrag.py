@@ -12,6 +12,8 @@ from ketrag_fast.base.progress import Event
 from ketrag_fast.errors import Cancelled, ConfigError, DocumentError, ReadOnly
 from ketrag_fast.interchange.exporting import export_graph
 from ketrag_fast.interchange.importing import import_index
+from ketrag_fast.query.themes.summaries import latest_summaries
+from ketrag_fast.storage.layout import Layout
 from tests.support.parts import part
 from tests.unit.interchange.conftest import DOCUMENTS
 from tests.unit.interchange.test_graph_tables import column, named_edges, tables_of
@@ -73,10 +75,10 @@ def test_an_export_comes_back(index: Index, tmp_path: Path, schema: int) -> None
     export_graph(index, "graphrag", tmp_path / "out", schema=schema, communities=True)
     found = import_index("graphrag", tmp_path / "out", tmp_path / "again")
     assert found.skipped == ()
-    assert {row["what"] for row in found.notes} == {
-        "the table communities is not read",
-        "the table community_reports is not read",
-    }
+    assert found.reports == 0
+    assert [row["what"] for row in found.notes] == [
+        "extractive reports, which no model has written, are left out"
+    ]
     with Index.open(tmp_path / "again") as again:
         assert [(one.id, one.text, one.metadata) for one in again.inspect.stored()] == [
             (one.id, one.text, dict(one.metadata)) for one in DOCUMENTS
@@ -90,6 +92,48 @@ def test_an_export_comes_back(index: Index, tmp_path: Path, schema: int) -> None
             named_edges(before, "description", "weight")
         )
         assert again.retrieve("Who lost the Endurance?", mode="ket").passages[0].document == "endurance"
+
+
+REPORTS: list[dict[str, Any]] = [
+    {"community": 0, "title": "Curie", "summary": "The Curies.", "children": [1, 2], "units": ["u1", "u2"]},
+    {"community": 1, "title": "Warsaw", "summary": "Where she was born.", "children": [], "units": ["u1"]},
+    {"community": 2, "title": "Nobel", "summary": "", "children": [], "units": ["u2"]},
+    {"community": 3, "title": "Lost", "summary": "Of no passage.", "children": [], "units": ["u9"]},
+]
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_reports_of_communities_are_stored(tmp_path: Path, version: int) -> None:
+    folder = layout(tmp_path / "output", version)
+    prefix, name = ("create_final_", "id") if version == 1 else ("", "community")
+    communities = [
+        {
+            name: str(row["community"]),
+            "children": row["children"],
+            "text_unit_ids": [",".join(row["units"])] if version == 1 else row["units"],
+        }
+        for row in REPORTS
+    ]
+    write(folder, f"{prefix}communities", communities)
+    reports = [{key: row[key] for key in ("community", "title", "summary")} for row in REPORTS]
+    reports.append({"community": 4, "title": "Nowhere", "summary": "Of no community."})
+    write(folder, f"{prefix}community_reports", reports)
+    found = import_index("graphrag", tmp_path, tmp_path / "index")
+    assert found.reports == found.to_json()["reports"] == 2
+    assert [(row["what"], row["examples"]) for row in found.skipped] == [
+        ("reports without a summary", ["Nobel"]),
+        ("ids of passages in reports that do not exist", ["u9"]),
+        ("reports without a passage", ["Lost"]),
+        ("reports without a community", ["Nowhere"]),
+    ]
+    stored = latest_summaries(Layout(tmp_path / "index").tables)
+    assert stored.are_imported
+    by_title = {one.summary.title: one for one in stored.summaries}
+    assert {title: one.is_wide for title, one in by_title.items()} == {"Curie": True, "Warsaw": False}
+    assert by_title["Curie"].sources >= by_title["Warsaw"].sources
+    with Index.open(tmp_path / "index") as index:
+        (theme,) = index.themes().themes
+        assert theme.summary is not None and theme.summary.text == "Where she was born."
 
 
 def test_smaller_chunks_lose_nothing(tmp_path: Path) -> None:

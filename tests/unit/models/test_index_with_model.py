@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from ketrag_fast import Index, Settings
-from ketrag_fast.errors import BackendError, ConfigError, DeadlineExceeded, ModelMismatch
+from ketrag_fast.errors import BackendError, DeadlineExceeded, ModelMismatch
 from ketrag_fast.models.embedders.precomputed import write_vectors
 from ketrag_fast.models.embedders.probe_texts import SAMPLE
 from ketrag_fast.storage.generation import open_current
@@ -232,13 +232,6 @@ def test_a_published_index_keeps_no_second_copy_of_its_vectors(server: Endpoint,
         kept = int(db.execute("SELECT count(*) FROM vectors").fetchone()[0])
     assert kept == len(SAMPLE)  # by which the model is recognised
     assert not list((tmp_path / "i" / "work").iterdir())
-
-
-def test_unknown_specs_and_no_documents(server: Endpoint, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="must be one of"):
-        Index.build(DOCUMENTS, tmp_path / "x", settings=Settings(embedder="bert"))
-    with Index.build([], tmp_path / "i", settings=settings(server)) as index:
-        assert index.retrieve("anything", mode="text").reason == "empty_index"
 
 
 def test_the_manifest_names_model_engine_and_precision(server: Endpoint, tmp_path: Path) -> None:

@@ -144,15 +144,10 @@ def test_what_may_pass_is_tried_again(server: Chat, fault: Fault) -> None:
         assert len(proxy.times) == 3
 
 
-def test_retry_after_is_respected(server: Chat) -> None:
-    with ChatProxy(server.port, [status(429, "1")]) as proxy:
-        assert ask(connect(proxy.url))[0].text == GOOD
-        assert proxy.times[1] - proxy.times[0] >= 1.0
-
-
 def test_a_wait_that_the_endpoint_asks_for_is_no_part_of_a_reply_s_seconds(server: Chat) -> None:
     with ChatProxy(server.port, [status(429, "4.2")]) as proxy:
         assert ask(connect(proxy.url), 1, Limits(tokens=50, seconds=4.0))[0].text == GOOD
+        assert proxy.times[1] - proxy.times[0] >= 4.2
 
 
 def test_a_silent_endpoint_is_asked_once() -> None:

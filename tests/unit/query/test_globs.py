@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import doctest
-
 import pytest
 
 from ketrag_fast import _core
 from ketrag_fast.errors import InputError
 from ketrag_fast.kernels.text import pack
-from ketrag_fast.query import hit_places, narrowing
+from ketrag_fast.query import narrowing
 from ketrag_fast.query.narrowing import expression
 
 PATHS = [
@@ -56,8 +54,3 @@ def test_any_text_is_a_pattern(glob: str) -> None:
 def test_nothing_is_not(glob: object) -> None:
     with pytest.raises(InputError):
         narrowing.split_globs(["*.md", glob])  # type: ignore[list-item]
-
-
-def test_examples() -> None:
-    for module in (narrowing, hit_places):
-        assert doctest.testmod(module).failed == 0

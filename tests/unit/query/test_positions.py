@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import doctest
-
 import pytest
 
-from ketrag_fast.query import excerpts
 from ketrag_fast.query.excerpts import Part, split_position
 
 
@@ -30,7 +27,3 @@ def test_positions(text: str, file: str | None, part: Part | None) -> None:
     ways = list(split_position(text))
     assert ways[0] == (text, Part())
     assert ways[1:2] == ([] if file is None else [(file, part)])
-
-
-def test_examples() -> None:
-    assert doctest.testmod(excerpts).failed == 0

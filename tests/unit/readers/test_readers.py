@@ -76,11 +76,6 @@ def test_not_a_text(data: bytes, fallback: str, message: str) -> None:
         decode(data, fallback)
 
 
-def test_named_fallback(read: Read) -> None:
-    documents, _ = read("a.txt", "Привет".encode("koi8-r"), fallback_encoding="koi8-r")
-    assert documents[0].text == "Привет"
-
-
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
@@ -100,15 +95,6 @@ def test_bad_files_are_named(read: Read, name: str, data: bytes, message: str) -
     assert documents == []
     assert [failure.document for failure in failures] == [name]
     assert message in failures[0].message
-
-
-@pytest.mark.parametrize(
-    "text", ["... --- !!! 123", "the of and", "日本語の文章です。", "مرحبا", "😀🎉", "\u200b"]
-)
-def test_strange_texts_are_documents(read: Read, text: str) -> None:
-    documents, failures = read("a.txt", text)
-    assert [document.text for document in documents] == [text]
-    assert failures == []
 
 
 _HUGE = """
@@ -183,11 +169,6 @@ def test_jsonl_in_other_encodings(read: Read) -> None:
     where = Locator(0, 1, "encoding", "cp1252")
     assert documents == [Document("a", "é", "", {"encoding": "cp1252"}, (where,))]
     assert [failure.document for failure in failures] == ["a.jsonl:2", "a"]
-
-
-def test_a_million_empty_lines(read: Read) -> None:
-    documents, failures = read("a.jsonl", b"\n" * 1_000_000 + b'{"_id": "a", "text": "x"}')
-    assert (documents, failures) == ([Document("a", "x")], [])
 
 
 def test_a_wrong_byte_does_not_spoil_a_text(read: Read) -> None:
@@ -374,12 +355,6 @@ def test_pipes_do_not_block(tmp_path: Path) -> None:
     assert find(str(tmp_path / "pipe.txt")).failures[0].message == "neither a file nor a folder"
 
 
-@pytest.mark.skipif(os.name == "nt", reason="names of bytes")
-def test_file_names_that_are_not_utf8(tmp_path: Path) -> None:
-    (tmp_path / os.fsdecode(b"\xff.txt")).write_text("text")
-    assert ids(str(tmp_path)) == ["\\xff.txt"]
-
-
 def load(tmp_path: Path, sources: Sources, **settings: bool) -> tuple[Ingested, list[Document]]:
     with Tables(tmp_path / "t.sqlite") as tables:
         done = apply_change(tables, Change(sources), Settings(**settings), Meter("read", None))
@@ -436,16 +411,6 @@ def test_documents_of_a_program(tmp_path: Path) -> None:
     done, documents = load(tmp_path, given)
     assert [document.id for document in documents] == ["a", "only a title"]
     assert [failure.document for failure in done.failures] == ["a", "", "b", "c", "d"]
-
-
-@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs a file that refuses to be read")
-def test_file_that_cannot_be_read(tmp_path: Path) -> None:
-    tree(tmp_path, "docs/good.txt")
-    (tmp_path / "docs" / "bad.txt").symlink_to("/proc/self/mem")  # whoever asks, root too, gets an error
-    done, documents = load(tmp_path, str(tmp_path / "docs"), follow_links=True)
-    assert [document.id for document in documents] == ["good.txt"]
-    assert [failure.document for failure in done.failures] == ["bad.txt"]
-    assert "cannot be read" in done.failures[0].message
 
 
 def test_file_that_vanishes_while_it_is_read(tmp_path: Path) -> None:

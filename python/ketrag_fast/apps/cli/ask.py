@@ -104,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
         )
     html = None if args.html is None else Path(args.html)
     if html is not None:
-        output.has_place(html)
+        output.require_writable(html)
     if args.survey:
         if args.set_mode not in (None, _SURVEY):
             raise ConfigError(f"--survey contradicts --mode {args.set_mode}", hint="leave out one of them")

@@ -177,7 +177,7 @@ def _measure(args: argparse.Namespace, common: Settings, configurations: Sequenc
     if common.on_error == "stop":
         raise ConfigError("on_error = stop is not supported here: a comparison skips unreadable documents")
     if args.html is not None:
-        output.has_place(Path(args.html))
+        output.require_writable(Path(args.html))
     options.require_data_set(args.dataset)
     dataset = load_dataset(args.dataset)
     sources = list(args.documents or dataset.sources)

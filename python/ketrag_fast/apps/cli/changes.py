@@ -47,7 +47,7 @@ def _change(
         if purge:
             output.write(f"{inline(path)}: what was stored of removed documents is erased")
     if not args.quiet:
-        index.tell(args, report)
+        index.print_details(args, report)
     return int(args.code)
 
 

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from ketrag_fast.apps.cli import options, output
-from ketrag_fast.apps.cli.terminal import shown_path
+from ketrag_fast.apps.cli.terminal import display_path
 from ketrag_fast.apps.cli.terminal_text import inline
 from ketrag_fast.errors import ConfigError
 from ketrag_fast.types.wording import counted
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
         count = "unreadable" if one.documents is None else counted(one.documents, "document")
         about = f"{count:>16}  {output.size_text(one.size):>9}  {age_text(one.built):<14}"
         lines.append(
-            f"{one.name:<{wide}}  {about}  {', '.join(inline(shown_path(s)) for s in one.sources)}".rstrip()
+            f"{one.name:<{wide}}  {about}  {', '.join(inline(display_path(s)) for s in one.sources)}".rstrip()
         )
         if one.description:
             lines.append(f"{'':<{wide}}  {inline(one.description)}")
@@ -97,7 +97,7 @@ def _run_describe(args: argparse.Namespace) -> int:
         rows = sorted(found.items())
         output.write(
             "\n".join(
-                f"{inline(shown_path(name)) if name else '(all)'}  {inline(text)}" for name, text in rows
+                f"{inline(display_path(name)) if name else '(all)'}  {inline(text)}" for name, text in rows
             )
         )
     return 0

@@ -80,7 +80,7 @@ def _body(context: Context, files: Mapping[str, Path], answer: Answer | None) ->
         yield f'<p class="answer">{link_citations(answer)}</p>'
     elif answer is not None and answer.quotes:
         yield "<p>Quotes from the passages, not an answer written by a model:</p>"
-        links = (f'{_quoted(one)} <a href="#p{one.number}">[{one.number}]</a>' for one in answer.quotes)
+        links = (f'{_render_quote(one)} <a href="#p{one.number}">[{one.number}]</a>' for one in answer.quotes)
         yield f'<ul class="answer">{"".join(f"<li>{one}</li>" for one in links)}</ul>'
     about = f"mode {context.mode} · {context.tokens:,} of {context.budget:,} tokens"
     yield f'<p class="about">{escape(about)}</p>'
@@ -92,7 +92,7 @@ def _body(context: Context, files: Mapping[str, Path], answer: Answer | None) ->
         yield from _passage(passage, files.get(passage.document))
 
 
-def _quoted(one: Quote) -> str:
+def _render_quote(one: Quote) -> str:
     """Return a quoted sentence, or a table row with its header."""
     return f"{escape(one.header)}<br>{escape(one.text)}" if one.header else f"“{escape(one.text)}”"
 
@@ -139,11 +139,11 @@ def _passage(passage: Passage, path: Path | None) -> Iterator[str]:
     if words:
         sentences.insert(0, f"contains {', '.join(words)}")
     if sentences:
-        yield "<ul>" + "".join(f"<li>{_emphasised(line)}</li>" for line in sentences) + "</ul>"
+        yield "<ul>" + "".join(f"<li>{_emphasise(line)}</li>" for line in sentences) + "</ul>"
     yield f"<details><summary>text</summary><pre>{escape(passage.text)}</pre></details></article>"
 
 
-def _emphasised(sentence: str) -> str:
+def _emphasise(sentence: str) -> str:
     """Return HTML in which words between asterisks are emphasised."""
     return re.sub(r"\*([^*]{1,200})\*", r"<em>\1</em>", escape(sentence))
 

@@ -13,7 +13,7 @@ from ketrag_fast.base.config import catalogue
 from ketrag_fast.base.config.sources import PREFIX
 from ketrag_fast.errors import KetragError
 
-# Not after "alone (": documents to be indexed alone belong in another index.
+# Not after "alone (": documents that are indexed alone belong in another index.
 _COMMAND: Final = re.compile(
     r"(?<!alone \(`)\bketrag (?:index|reembed|upgrade|add|remove|documents|compact|doctor|stats|graph)"
     r"(?![\w-])"

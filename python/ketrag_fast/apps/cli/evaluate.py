@@ -315,9 +315,9 @@ def _judge(args: argparse.Namespace) -> Iterator[Judge | None]:
     if args.judge is None:
         yield None
         return
-    from ketrag_fast.eval.judge import Judge, options_for
+    from ketrag_fast.eval.judge import Judge, judge_options
 
-    with Judge(args.judge, options_for(options.query_settings_of(args, strict=False))) as judge:
+    with Judge(args.judge, judge_options(options.query_settings_of(args, strict=False))) as judge:
         yield judge
 
 

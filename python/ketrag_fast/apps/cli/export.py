@@ -95,12 +95,12 @@ def run(args: argparse.Namespace) -> int:
     else:
         output.write(
             f"{inline(args.output)}: {found.nodes:,} nodes and {found.edges:,} edges "
-            f"{_of_graphs(found.graph)}, {output.size_text(found.bytes)}"
+            f"{_graph_names(found.graph)}, {output.size_text(found.bytes)}"
         )
     return 0
 
 
-def _of_graphs(names: str) -> str:
+def _graph_names(names: str) -> str:
     """Return the names of the exported graphs as a phrase; an HTML page has several."""
     listed = names.split()
     return f"of the graph{'' if len(listed) == 1 else 's'} {', '.join(listed)}" if listed else "of no graph"

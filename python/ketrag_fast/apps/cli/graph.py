@@ -93,7 +93,7 @@ def _draw(args: argparse.Namespace, name: str | None) -> int:
     from ketrag_fast.page.graph_file import page
 
     file = Path(args.html)
-    output.has_place(file)
+    output.require_writable(file)
     path, _ = options.index_path(args)
     with Index.open(path, settings=options.query_settings_of(args)) as index:
         names = index.inspect.graphs()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.search import declare_glob, json_lines, path_of, state_lines
-from ketrag_fast.apps.cli.terminal import NUMBER, PATH, Terminal, shown_path, standard_output
+from ketrag_fast.apps.cli.terminal import NUMBER, PATH, Terminal, display_path, standard_output
 from ketrag_fast.apps.cli.terminal_text import in_json, inline, one_line
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _show_counts(args: argparse.Namespace, counts: dict[str, int]) -> int:
     terminal = standard_output()
     lines = []
     for path, count in counts.items():
-        name = terminal.paint(inline(shown_path(path)), PATH)
+        name = terminal.paint(inline(display_path(path)), PATH)
         lines.append(f"{name}:{count}" if args.count else name)
     if lines:
         output.write_styled("\n".join(lines))

@@ -19,8 +19,8 @@ def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "import",
         parents=[shared],
-        description="Build an index from the files of another program: documents, entities and relations are "
-        "reused, and no LLM is called.",
+        description="Build an index from the files of another program: documents, entities, relations and "
+        "reports of communities are reused, and no LLM is called.",
         examples=(
             "ketrag import lightrag rag_storage -i notes",
             "ketrag import graphrag graphrag-root/output -i notes",
@@ -58,10 +58,11 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         output.write_json(found.to_json())
     else:
+        reports = f"{found.reports:,} reports of communities; " if found.reports else ""
         output.write(
             f"{inline(str(path))}: {found.documents:,} documents, {found.entities_taken:,} of "
             f"{found.entities:,} entities and {found.relations_taken:,} of {found.relations:,} relations; "
-            f"the extraction is in {inline(found.recording)}"
+            f"{reports}the extraction is in {inline(found.recording)}"
         )
     if not args.quiet:
         _list("not taken", found.skipped)

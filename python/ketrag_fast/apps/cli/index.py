@@ -176,7 +176,7 @@ def print_report(args: argparse.Namespace, path: Path, report: BuildReport, **mo
     else:
         output.write(summary(report, inline(path)))
     if not args.quiet:
-        tell(args, report)
+        print_details(args, report)
 
 
 def _cut_short(args: argparse.Namespace, report: BuildReport) -> bool:
@@ -236,7 +236,7 @@ def _read_line(report: BuildReport) -> str:
     return "  extraction: " + ", ".join(parts)
 
 
-def tell(args: argparse.Namespace, report: BuildReport) -> None:
+def print_details(args: argparse.Namespace, report: BuildReport) -> None:
     """Print warnings, changed settings and failures to stderr."""
     for warning in report.warnings:
         output.warn(complete_hint(warning, index_of(args)))

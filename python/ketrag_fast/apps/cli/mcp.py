@@ -133,7 +133,7 @@ def _install(args: argparse.Namespace) -> int:
         output.say(f"{args.install} has these settings already")
         return 0
     for edit in wanted:
-        output.write(_shown(edit))
+        output.write(_diff(edit))
     if not args.yes and not _is_confirmed(len(wanted)):
         output.say("nothing was written")
         return 1
@@ -164,7 +164,7 @@ def _command(args: argparse.Namespace) -> list[str]:
     return words
 
 
-def _shown(edit: Edit) -> str:
+def _diff(edit: Edit) -> str:
     """Return what changes in a file."""
     rows = unified_diff(
         (edit.before or "").splitlines(),

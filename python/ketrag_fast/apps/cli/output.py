@@ -79,7 +79,7 @@ def write_styled(text: str) -> None:
     sys.stdout.flush()
 
 
-def has_place(path: Path) -> None:
+def require_writable(path: Path) -> None:
     """Raise ConfigError, before long work starts, if the file of `--html` cannot be created."""
     if path.is_dir() or not path.absolute().parent.is_dir():
         raise ConfigError(

@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError("--hop takes one query", hint="give a QUERY instead of --queries")
     html = None if args.html is None else Path(args.html)
     if html is not None:
-        output.has_place(html)
+        output.require_writable(html)
     settings = options.query_settings_of(args)
     if args.question is not None and not args.question.strip():
         raise EmptyQuery("the question is empty", hint="give at least one word: is a variable unset?")

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.apps.cli import options, output
-from ketrag_fast.apps.cli.terminal import FAINT, NUMBER, PATH, Terminal, cut, shown_path, standard_output
+from ketrag_fast.apps.cli.terminal import FAINT, NUMBER, PATH, Terminal, cut, display_path, standard_output
 from ketrag_fast.apps.cli.terminal import columns as columns_of
 from ketrag_fast.apps.cli.terminal_text import inline, one_line
 from ketrag_fast.errors import EmptyQuery, UnknownName
@@ -81,10 +81,10 @@ def run(args: argparse.Namespace) -> int:
             options.freshen(args, index)
             hits = index.search(args.question, args.n, glob=args.glob, grep=args.grep, hops=args.hops)
         found.append(hits if name is None else hits.of_index(name))
-    return show(args, found[0] if len(found) == 1 else merged(found, args.n))
+    return show(args, found[0] if len(found) == 1 else merge_hits(found, args.n))
 
 
-def merged(found: Sequence[Hits], count: int) -> Hits:
+def merge_hits(found: Sequence[Hits], count: int) -> Hits:
     """Merge the hits of several indexes by score, which has the same scale in all of them."""
     from ketrag_fast.types import Hits
     from ketrag_fast.types.wording import NOTHING_FITS
@@ -137,10 +137,10 @@ def show(args: argparse.Namespace, hits: Hits) -> int:
 
 def path_of(place: Place) -> str:
     """Return the printed path of a location, or the document id if there is no file."""
-    return inline(shown_path(place.path) + place.part if place.path is not None else place.document)
+    return inline(display_path(place.path) + place.part if place.path is not None else place.document)
 
 
-def where(place: Place, terminal: Terminal) -> str:
+def location_of(place: Place, terminal: Terminal) -> str:
     """Return `path:position` with colours and a link."""
     position = inline(place.position)
     text = terminal.paint(path_of(place), PATH) + (f":{terminal.paint(position, NUMBER)}" if position else "")
@@ -154,7 +154,7 @@ def lines_of(hit: Hit, terminal: Terminal) -> list[str]:
     title = inline(" › ".join(hit.title))
     if hit.index is not None:
         name = f"[{inline(hit.index)}] {name}"
-    head = where(hit, terminal)
+    head = location_of(hit, terminal)
     if hit.index is not None:
         head = f"[{inline(hit.index)}] {head}"
     if terminal.width is None:

@@ -111,7 +111,7 @@ def _window(text: str, marks: Sequence[tuple[int, int]], room: int) -> tuple[int
     return start, stop
 
 
-def shown_path(path: str) -> str:
+def display_path(path: str) -> str:
     """Return a path relative to the working directory if it is inside, else with `~` for the home folder."""
     for folder, prefix in ((_folder(Path.cwd), ""), (_folder(Path.home), "~")):
         if folder and path.startswith(folder + os.sep):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ketrag_fast.types import Theme, ThemeQuote, Themes, ThemeSummaries, ThemeSummary
 
 _COUNT: Final = 12
-"""Themes that are printed by default."""
+"""Number of themes that are printed by default."""
 _DEPTH: Final = 2
 _BAR: Final = 20
 _WIDE: Final = 100
@@ -104,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _summarise(args: argparse.Namespace, index: Index) -> int:
-    """Have the missing summaries written, or counted, and print what was done."""
+    """Write the missing summaries, or with --dry-run count them, and print a report."""
     report = index.summarise_themes(dry_run=args.dry_run, progress=options.progress(args))
     if args.json:
         output.write_json(report.to_json())
@@ -125,7 +125,7 @@ def _summarise(args: argparse.Namespace, index: Index) -> int:
 
 
 def _work(report: ThemeSummaries, dry_run: bool) -> str:
-    """Return what was done, or would be, as one line."""
+    """Return one line about the work that was done, or would be done."""
     done = f"{report.pending:,} missing" if dry_run else f"{report.written:,} written"
     price = "" if report.usd is None else f", {report.usd:.4f} USD"
     seconds = "time unknown" if report.seconds is None else output.time_text(report.seconds)
@@ -138,7 +138,7 @@ def _work(report: ThemeSummaries, dry_run: bool) -> str:
 
 
 def _find(found: Themes, name: str) -> Theme:
-    """Return the theme of a number. Raises UnknownName."""
+    """Return the theme with a number. Raises UnknownName."""
     themes = {theme.id: theme for theme in found.walk()}
     if name not in themes:
         raise UnknownName(f"there is no theme {name!r}", hint=about_missing_name(name, list(themes)[:5]))

@@ -135,7 +135,7 @@ async def fields(request: Request) -> Response:
 async def themes(request: Request) -> Response:
     """Serve `GET /v1/themes`: what the documents are about."""
     service, entry = requested_index(request, "filter")
-    condition = checked_filter(request)
+    condition = read_filter(request)
     in_time = until_late(service)
 
     def reply() -> bytes:
@@ -151,7 +151,7 @@ def until_late(service: Service) -> Callback:
     return lambda _: time.monotonic() < until and not service.stopping
 
 
-def checked_filter(request: Request) -> str | None:
+def read_filter(request: Request) -> str | None:
     """Return the filter of the query string. Raises Problem 422 if it is too long."""
     condition = request.query_params.get("filter")
     if condition is not None and len(condition) > _FILTER:
@@ -165,7 +165,7 @@ async def documents(request: Request) -> Response:
     service, entry = requested_index(request, *known)
     first, count = number(request, "first", 0, 10**12), number(request, "count", 100, _MOST)
     text = request.query_params.get("containing", "")[:_NAME]
-    condition = checked_filter(request)
+    condition = read_filter(request)
     sort = request.query_params.get("sort", "")
     if sort and sort.removeprefix("-") not in DOCUMENT_ORDERS:
         names = ", ".join(DOCUMENT_ORDERS)

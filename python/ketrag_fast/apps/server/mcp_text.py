@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, groupby
 from typing import Any, Final
 
-from ketrag_fast.apps.cli.terminal import shown_path
+from ketrag_fast.apps.cli.terminal import display_path
 from ketrag_fast.kernels import count_tokens
 from ketrag_fast.types import Context, Excerpt, Files, Hit, Hits, Match, Passage, Place, Theme, Themes
 from ketrag_fast.types.wording import NOTHING_FITS, counted
@@ -65,7 +65,7 @@ class Paths:
 
     def _name(self, path: str | None, part: str, document: str) -> str:
         if self.local and path is not None and path != document:
-            short = shown_path(path)
+            short = display_path(path)
             if not os.path.isabs(short) and not short.startswith("~"):  # noqa: PTH117 - text, not a path
                 return short + part
         return document
@@ -80,7 +80,7 @@ class Paths:
     def sources(self, places: Sequence[Place]) -> str:
         """Return the words that say which folders or files were indexed."""
         found = list(dict.fromkeys(place.source for place in places if place.source is not None))
-        return f" of {', '.join(map(shown_path, found[:3]))}" if found and self.local else ""
+        return f" of {', '.join(map(display_path, found[:3]))}" if found and self.local else ""
 
     def json(self, row: dict[str, Any]) -> dict[str, Any]:
         """Return the JSON form of a place, without paths for other machines."""
@@ -233,7 +233,7 @@ def list_reply(
     `described` has the descriptions of folders by path.
     """
     total = sum(len(own) for _, own in files)
-    about = [f"[{shown_path(path)}: {text}]" for path, text in described.items()] if paths.local else []
+    about = [f"[{display_path(path)}: {text}]" for path, text in described.items()] if paths.local else []
     while about and _size("\n".join(about)) > tokens // 3:
         about.pop()
     room = tokens - _LAST - _size("\n".join(about))

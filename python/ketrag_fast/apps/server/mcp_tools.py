@@ -21,7 +21,7 @@ from pydantic import Field, ValidationError
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
-from ketrag_fast.apps.cli.search import merged
+from ketrag_fast.apps.cli.search import merge_hits
 from ketrag_fast.apps.server.guard import Guard
 from ketrag_fast.apps.server.indexes import Indexes, OpenIndex
 from ketrag_fast.apps.server.mcp_pipes import serve_pipes
@@ -246,7 +246,7 @@ class _Tools:
                 for entry in entries
             ]
             named = [hits.of_index(entry.name) for entry, hits in zip(entries, found, strict=True)]
-            hits = found[0] if len(found) == 1 else merged(named, limit)
+            hits = found[0] if len(found) == 1 else merge_hits(named, limit)
             return search_reply(hits, limit, max_tokens, self._paths).noting(_hint(query))
 
         return await self._run(call, index, structured)

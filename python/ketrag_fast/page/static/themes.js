@@ -35,6 +35,11 @@ function periodsBox(periods) {
   return made("figure", {}, drawing, made("figcaption", { class: "about" }, made("span", {}, first), made("span", {}, words), made("span", {}, last)));
 }
 
+/** What a language model wrote about a theme. */
+function summaryOfTheme({ summary }) {
+  return summary ? [made("h3", { dir: "auto" }, summary.title), made("p", { class: "theme-summary", dir: "auto" }, summary.text)] : [];
+}
+
 function documentsOfTheme(theme) {
   const rows = theme.documents.slice(0, 5).map((one) => made("li", {},
     documentLink({ ...one, unit: { id: one.unit } }, themes.generation), made("span", { class: "about" }, ` ${plural(one.passages, "passage")}`)));
@@ -53,7 +58,7 @@ function themeBox(theme, largest) {
   const fill = () => {
     if (box.dataset.filled) return;
     box.dataset.filled = "yes";
-    box.append(made("div", { class: "inside" }, ...theme.quotes.map(quoteBox),
+    box.append(made("div", { class: "inside" }, ...summaryOfTheme(theme), ...theme.quotes.map(quoteBox),
       ...(theme.over_time.length > 1 ? [made("h3", {}, "Share over time"), periodsBox(theme.over_time)] : []),
       ...(theme.themes.length ? [made("h3", {}, "Narrower themes"), ...theme.themes.map((one) => themeBox(one, largest))] : []),
       ...documentsOfTheme(theme)));

@@ -1,10 +1,10 @@
 """Themes as clusters of passages: a hierarchy of two or three levels over the units of an index.
 
 Copies count once. Each unit has a vector, from a model or from latent semantic analysis of its keywords, and
-is linked to its nearest neighbours. The levels are communities of this graph (Louvain) at rising resolutions,
-each a consensus of several divisions (Lancichinetti and Fortunato 2012); a smaller theme belongs to the wider
-one that has most of its units. Large indexes are clustered by a sample, the units of the smallest hashes of
-their texts, and every other unit joins the nearest theme.
+is linked to its nearest neighbours. The levels are Louvain communities of this graph at rising resolutions.
+Each level is a consensus of several partitions (Lancichinetti and Fortunato 2012). A smaller theme belongs
+to the wider theme that has most of its units. In a large index a sample is clustered, the units with the
+smallest hashes of their texts, and every other unit joins the nearest theme.
 """
 
 from __future__ import annotations
@@ -26,38 +26,41 @@ Report = Callable[[int, int], bool | None] | None
 
 NO_THEME: Final = -1
 SAMPLE: Final = 20_000
-"""Maximum number of units that are compared with each other: their neighbours cost its square."""
+"""Maximum number of units that are compared with each other; finding neighbours takes quadratic time."""
 _NEIGHBOURS: Final = (4, 24)
-"""Fewest and most nearest neighbours of a unit; half the root of the number of units between."""
+"""Bounds on the number of nearest neighbours of a unit.
+
+Between them, it is half the root of the unit count.
+"""
 _DIMENSIONS: Final = 128
 _ROUNDS: Final = 3
 _WIDEST: Final = 0.5
-"""Resolution of the first level. Merging small themes instead gave levels that changed more with one percent
-of the documents (adjusted Rand index 0.6 instead of 0.7) and mixed more packages of documentation."""
+"""Resolution of the first level. Merging small themes instead gave levels that changed more when one percent
+of the documents changed (adjusted Rand index 0.6, not 0.7) and that mixed more packages of documentation."""
 _STEP: Final = 6.0
 """Ratio of the resolutions of two levels."""
 _FINEST: Final = (0.16, 0.45)
-"""The last level has the resolution 0.16 * units**0.45, at least 1: some 100 of 20,000 units are a theme."""
+"""Resolution of the last level is 0.16 * units**0.45, at least 1; with 20,000 units a theme has about 100."""
 _DIVISIONS: Final = 5
-"""Divisions of the graph by which its edges are weighted (docs/concepts/themes.md#what-stays)."""
+"""Number of partitions from which edges are weighted (docs/concepts/themes.md#what-stays)."""
 _LEAST: Final = 4
-"""Distinct units of a smallest theme; smaller ones join the nearest theme."""
+"""Minimum number of distinct units of a theme; units of smaller themes join the nearest theme."""
 _MOST: Final = 512
-"""Maximum number of smallest themes."""
+"""Maximum number of themes on the last level."""
 _NEAR_BITS: Final = 3
-"""Bits in which the sketches of copies differ at most (rust/core/src/search/copies.rs)."""
+"""Maximum number of bits by which the sketches of copies differ (rust/core/src/search/copies.rs)."""
 _COMPARED: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Clustering:
-    """Smallest themes and the wider ones that contain them.
+    """The smallest themes, and the wider themes that contain them.
 
     Attributes:
-        leaf: the smallest theme of each unit, `NO_THEME` for units without words.
-        nearness: the cosine of each unit to the centre of its smallest theme.
-        copy_of: the first of the equal or nearly equal units of each unit.
-        levels: for each level, the widest themes first, the theme of each smallest theme, numbered by size.
+        leaf: the smallest theme of each unit, `NO_THEME` for units without keywords.
+        nearness: the cosine similarity of each unit to the centre of its smallest theme.
+        copy_of: for each unit, the first unit that equals or nearly equals it.
+        levels: for each level, widest first, the theme that contains each smallest theme, numbered by size.
     """
 
     leaf: I64
@@ -68,7 +71,10 @@ class Clustering:
 
 @dataclass(frozen=True, slots=True)
 class Keywords:
-    """The keywords of units as rows: offsets, ids and repetitions. `digits` are those with a digit."""
+    """The keywords of units as sparse rows: offsets, ids and counts.
+
+    `digits` are the keywords with a digit.
+    """
 
     indptr: U64
     indices: U32
@@ -106,11 +112,11 @@ def cluster(
     """Return the themes of some units.
 
     Args:
-        keys: their two hashes, u64[units, 2].
+        keys: two hashes of each unit, u64[units, 2].
         keywords: their keywords.
         vectors: their vectors from a model, or None.
-        seed: of the space without a model.
-        threads: number of threads, 0 for all cores; it changes nothing in the result.
+        seed: random seed of the space that is fitted if there is no model.
+        threads: number of threads, 0 for all cores; does not affect the result.
         report: called with (done, total); returning False stops the work.
     """
     count = len(keys)
@@ -137,10 +143,10 @@ def cluster(
 
 
 def find_copies(keys: U64, keywords: Keywords) -> I64:
-    """Return for each unit the first one that is nearly equal to it, or leads to it by such steps.
+    """Return for each unit the first unit that is linked to it by a chain of nearly equal units.
 
-    Nearly equal are passages with the same keywords, in any number and order and with whatever numbers, and
-    long ones whose sketches differ in few bits.
+    Passages are nearly equal if they have the same set of keywords, ignoring keywords with digits, or if
+    both are long and their sketches differ in few bits.
     """
     same = _by_keywords(keywords)
     sketches = keys[:, 1]
@@ -157,7 +163,7 @@ def find_copies(keys: U64, keywords: Keywords) -> I64:
 
 
 def _by_keywords(keywords: Keywords) -> I64:
-    """Return the first unit with the same keywords, without those that have a digit."""
+    """Return for each unit the first unit with the same keywords, ignoring keywords with digits."""
     weight = _mixed(np.arange(1, keywords.count + 1, dtype=np.uint64))
     weight[keywords.digits] = 0
     sums = np.zeros(len(keywords.indices) + 1, np.uint64)
@@ -182,14 +188,14 @@ def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _bits(values: NDArray[np.uint64]) -> I64:
-    """Return the number of ones in each value."""
+    """Return the number of set bits of each value."""
     ones = np.array([value.bit_count() for value in range(256)], np.int64)
     found: I64 = ones[values.view(np.uint8).reshape(-1, 8)].sum(axis=1)
     return found
 
 
 def _components(count: int, a: I64, b: I64) -> I64:
-    """Return the smallest member of the component of each of `count` nodes with edges from `a` to `b`."""
+    """Return for each of `count` nodes the smallest node of its component; edges link `a` to `b`."""
     first = np.arange(count)
     while True:
         before = first.copy()
@@ -202,19 +208,19 @@ def _components(count: int, a: I64, b: I64) -> I64:
 
 
 def _sampled(keys: U64, distinct: I64) -> I64:
-    """Return the units to compare, in order: those of the smallest hashes of their texts."""
+    """Return the units to compare, in order: those whose texts have the smallest hashes."""
     if len(distinct) <= SAMPLE:
         return distinct
     return np.sort(distinct[np.argsort(_hashes(keys[distinct]), kind="stable")[:SAMPLE]])
 
 
 def _hashes(keys: U64) -> U64:
-    """Return one hash for each row of two."""
+    """Return one hash for each pair of hashes."""
     return _mixed(keys[:, 0] ^ _mixed(keys[:, 1]))
 
 
 def _fit(keywords: Keywords, chosen: I64, seed: int, threads: int, report: Report) -> F32:
-    """Return vectors of all units in a space fitted on the chosen ones."""
+    """Return vectors of all units in a space fitted on the chosen units."""
     fitted = keywords.taken(chosen) if len(chosen) < len(keywords.indptr) - 1 else keywords
     basis = _core.fit_embedder(
         fitted.indptr,
@@ -245,9 +251,10 @@ def _nonzero(vectors: F32) -> NDArray[np.bool_]:
 def _communities(vectors: F32, hashes: U64, threads: int, report: Report) -> list[I64]:
     """Return the community of each vector in the graph of nearest neighbours, for each level.
 
-    The communities of a graph depend on the order of its nodes, and a few documents more or less change many
-    of them. So each level is found in several orders, by the hashes of the texts; edges count by the share of
-    these divisions in which both ends are together, and the graph is divided again.
+    The communities of a graph depend on the order of its nodes, and adding or removing a few documents
+    changes many of them. So the graph of each level is partitioned several times, in orders by the hashes of
+    the texts. The weight of an edge is the share of partitions that have both ends together; then the
+    weighted graph is partitioned again.
     """
     count = len(vectors)
     if count < 2 * _LEAST:
@@ -272,7 +279,7 @@ def _communities(vectors: F32, hashes: U64, threads: int, report: Report) -> lis
 
 
 def _divided(sources: U32, targets: U32, weights: F64, order: I64, resolution: float, report: Report) -> I64:
-    """Return the community of each node of a graph whose nodes are visited in an order."""
+    """Return the community of each node of a graph; nodes are visited in the given order."""
     rank = np.empty(len(order), np.uint32)
     rank[order] = np.arange(len(order), dtype=np.uint32)
     linked = weights > 0
@@ -293,7 +300,7 @@ def _resolutions(count: int) -> list[float]:
 
 
 def _without_small(vectors: F32, labels: I64, threads: int) -> tuple[I64, F64]:
-    """Return labels without very small themes, whose units join the nearest other one, and the centres."""
+    """Return labels and centres after the units of very small themes have joined the nearest other theme."""
     sizes = np.bincount(labels)  # communities are numbered by size
     kept = max(int((sizes[:_MOST] >= _LEAST).sum()), 1)
     labels = labels.copy()
@@ -315,14 +322,14 @@ def _centres(vectors: F32, labels: I64, count: int) -> F64:
 
 
 def _nearest(vectors: F32, centres: F64, threads: int) -> tuple[I64, F64]:
-    """Return the nearest centre of each vector, and the cosine."""
+    """Return the nearest centre of each vector, and the cosine similarity."""
     rows = np.ascontiguousarray(vectors, np.float32)
     found, cosines = _core.vector_top_k(centres.astype(np.float32), rows, 1, threads=threads)
     return found.ravel().astype(np.int64), cosines.ravel()
 
 
 def _nest(labels: I64, wider: list[I64]) -> tuple[I64, ...]:
-    """Return the theme of each smallest theme on every level: that of most of its units."""
+    """Return for each level the theme of each smallest theme: the theme that most of its units are in."""
     count = int(labels.max()) + 1
     levels = [np.arange(count)]
     below = labels
@@ -339,7 +346,7 @@ def _nest(labels: I64, wider: list[I64]) -> tuple[I64, ...]:
 
 
 def _majority(below: I64, above: I64) -> I64:
-    """Return for each label of `below` the label of `above` that most of its members have."""
+    """Return for each label in `below` the most frequent label in `above` among its members."""
     count = int(above.max()) + 1
     cells, times = np.unique(below * count + above, return_counts=True)
     order = np.lexsort((cells, -times))

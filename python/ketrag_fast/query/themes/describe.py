@@ -37,20 +37,20 @@ I64 = NDArray[np.int64]
 QUOTES: Final = 3
 DOCUMENTS: Final = 10
 _READ: Final = (64, 32)
-"""Central units whose texts are read, of a widest theme and of the others."""
+"""Number of central units whose texts are read, for a theme of the widest level and for others."""
 _SHORTEST, _LONGEST = 40, 320
-"""Characters of a quote."""
+"""Minimum and maximum length of a quote in characters."""
 _LETTERS: Final = 0.7
-"""The smallest share of letters and spaces in a quote: code and tables have fewer."""
+"""Minimum share of letters and spaces in a quote; code and tables have a smaller share."""
 _NO_PROSE: Final = re.compile(r"[\t|{}\\]|```|\n\n|^[#<@.*:-]|[=(]$", re.MULTILINE)
-"""Marks of tables, code and headings."""
+"""Markup of tables, code and headings."""
 _WHOLE: Final = re.compile(r"[\"'“‘(]*[^\W_a-z].*[.!?。！？…][\"'”’)]*", re.DOTALL)
 _PART: Final = 0.75
 """Factor for the score of a text that is not a whole sentence."""
 _ALIKE: Final = 0.5
-"""Share of keywords in common from which two quotes say the same."""
+"""Share of common keywords from which two quotes count as saying the same."""
 _LENGTH: Final = 12.0
-"""Added to the keywords of a sentence, by whose root its weight is divided: short ones say little."""
+"""Added to a sentence's keyword count, whose square root divides its weight; penalises short sentences."""
 _TRIED: Final = 40
 _ENOUGH: Final = 12
 _DIGITS: Final = 6
@@ -58,7 +58,7 @@ _DIGITS: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A theme: its level and number there, its distinct units, and the central ones, the best first."""
+    """A theme: its level and its number on it, its distinct units, and its central units, best first."""
 
     level: int
     number: int
@@ -71,9 +71,10 @@ class _Node:
 def find_themes(
     opened: Opened, condition: Condition | None = None, progress: Callback | None = None
 ) -> FoundThemes:
-    """Return the themes of the documents that match a condition, as if there were no others.
+    """Return the themes of the documents that match a condition, as if the index had no other documents.
 
-    Without a condition that of the settings holds. The latest themes are cached.
+    If no condition is given, the filter of the settings applies. The latest themes are cached. One call at
+    a time computes themes, so that parallel first calls do the work once.
 
     Raises:
         InputError: No document has a field of the condition.
@@ -84,9 +85,12 @@ def find_themes(
     key = text_digest([repr(condition)])
     found = opened.themes.known([key]).get(key)
     if found is None:
-        mask = opened.filtered(condition)
-        found = ThemeFinder(opened, None if mask is None else mask.fits, progress).found()
-        opened.themes.add({key: found})
+        with opened.finding_themes:
+            found = opened.themes.known([key]).get(key)
+            if found is None:
+                mask = opened.filtered(condition)
+                found = ThemeFinder(opened, None if mask is None else mask.fits, progress).found()
+                opened.themes.add({key: found})
     return found
 
 
@@ -102,12 +106,12 @@ def rows_of_theme(opened: Opened, found: FoundThemes, name: str) -> I64:
 
 
 class ThemeFinder:
-    """The themes of some units of an opened generation, as if it had no others."""
+    """Finds the themes of some units of an opened generation, as if it had no other units."""
 
     def __init__(
         self, opened: Opened, chosen: NDArray[np.bool_] | None = None, progress: Callback | None = None
     ) -> None:
-        """Cluster the units that `chosen` selects, or all."""
+        """Cluster the units that `chosen` selects, or all units."""
         stages = opened.generation.stages
         if "links" not in stages:
             raise ModeUnavailable(
@@ -151,7 +155,7 @@ class ThemeFinder:
     def _by_id(self) -> tuple[I64, I64]:
         """The document of each unit, and the first row of each document, in the order of their ids.
 
-        The order of the index depends on when documents were added, and themes must not.
+        The order of the index depends on when documents were added; themes must not depend on it.
         """
         owners, rows = documents_of(self._units)
         names = read_strings(self._units, "document_ids")
@@ -174,7 +178,8 @@ class ThemeFinder:
         place: dict[tuple[int, int], int] = {}
         for level, themes in enumerate(found.levels):
             own = themes[leaf]
-            # The best of each smallest theme come first, so that the central units stand for all of it.
+            # The best units of each smallest theme come first, so that the central units represent the
+            # whole theme.
             order = np.lexsort((distinct, -nearness, rank, own))
             ends = np.searchsorted(own[order], np.arange(int(themes.max()) + 2))
             for number, (first, last) in enumerate(pairwise(ends.tolist())):
@@ -209,7 +214,7 @@ class ThemeFinder:
             if node.parent >= 0 and len(nodes[node.parent].units) > len(node.units):
                 around, size = counts[node.parent], len(nodes[node.parent].units)
             weights = term_weights(own, len(node.units), around, size)
-            if not weights.any():  # the theme is everything
+            if not weights.any():  # the theme contains every unit
                 weights = own / max(len(node.units), 1)
             terms, weights = speller.label(weights, node.central)
             found.append((terms, self._quotes(node, weights)))
@@ -239,7 +244,7 @@ class ThemeFinder:
             )
             order = np.lexsort((numbers, -passages))[:DOCUMENTS]
             below = by_size(at)
-            while len(below) == 1:  # the same passages once more
+            while len(below) == 1:  # this level has the same passages
                 below = by_size(below[0])
             return Theme(
                 id,
@@ -274,7 +279,7 @@ class ThemeFinder:
         name = text_of(self._units, "document_ids", row)
         stop = row + 1
         last = len(self._units["document_ids_offsets"]) - 1
-        while stop < last and text_of(self._units, "document_ids", stop) == name:  # its sections
+        while stop < last and text_of(self._units, "document_ids", stop) == name:  # sections of a document
             stop += 1
         return ThemeDocument(name, document_title(self._units, range(row, stop)), passages, unit)
 
@@ -329,7 +334,7 @@ class ThemeFinder:
         )
 
     def _periods(self) -> tuple[list[str], I64, I64] | None:
-        """Return the periods, that of each unit (-1 for none), and the number of distinct units in each."""
+        """Return the periods, the period of each unit (-1 if unknown), and distinct units per period."""
         dates = dates_of_rows(self._units)
         if dates is None:
             return None
@@ -349,7 +354,7 @@ def _is_quotable(text: str) -> bool:
 
 
 def _shares(periods: tuple[list[str], I64, I64] | None, units: I64) -> tuple[ThemePeriod, ...]:
-    """Return the passages of some units in each period in which there are any passages."""
+    """Return the number of `units` in each period, and their share of its passages. Skips empty periods."""
     if periods is None:
         return ()
     names, own, totals = periods

@@ -1,4 +1,4 @@
-"""Themes with the units that are in them."""
+"""Themes together with their units."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class FoundThemes:
 
     Attributes:
         themes: the themes.
-        units: the distinct units of each theme by its id, the central ones first.
+        units: the distinct units of each theme by theme id, central units first.
         visible: all units that were clustered, in order.
     """
 

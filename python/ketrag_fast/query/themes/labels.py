@@ -1,8 +1,8 @@
-"""Labels of themes: the terms that tell a theme's passages from those around them, as the texts spell them.
+"""Labels of themes: the terms that distinguish a theme's passages from others, as the texts spell them.
 
-A keyword counts by class-based TF-IDF: the share of the theme's passages that have it, times the logarithm of
-how much larger this is than the share of the other passages. A keyword that the central passages mostly use
-in a longer expression ("write-ahead log") becomes that expression.
+The weight of a keyword is its class-based TF-IDF: the share of the theme's passages that have it, times the
+logarithm of the ratio of this share to that of the other passages. If the central passages mostly use a
+keyword in a longer expression ("write-ahead log"), the expression replaces it.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 
 TERMS: Final = 5
-"""Maximum number of terms of a label."""
+"""Maximum number of terms in a label."""
 _CANDIDATES: Final = 40
 _PART: Final = 0.5
-"""An expression replaces a keyword if this share of the texts that have the keyword has the expression."""
+"""Share of the texts with a keyword that must have an expression for it to replace the keyword."""
 _REPEATED: Final = 3
 _FIELD: Final = 0.3
-"""Factor for the weight of names of fields and speakers."""
+"""Factor that lowers the weight of names of fields and speakers."""
 _LONGEST: Final = 3
 _SHORTEST: Final = 4
 _BETWEEN: Final = re.compile(r"([^\w'’.+#-]+)")
 _BEGINNINGS: Final = "'’.-_+#"
 _ENDS: Final = "'’.-_"
-"""Characters that are part of a word, but not at its ends."""
+"""Characters that may be inside a word, but not at its ends."""
 
 
 class TermCounts:
-    """In how many of a set of units each keyword is."""
+    """Counts the units of a set that contain each keyword."""
 
     def __init__(self, links: Arrays) -> None:
         self._rows = csr(links, "unit_keywords")
@@ -60,16 +60,19 @@ def term_weights(own: I64, size: int, around: I64, total: int) -> F64:
 
 
 class Speller:
-    """Turns keywords into terms as some texts spell them.
+    """Turns keywords into terms, spelled as in some texts.
 
-    The words of the texts are one array. A word is a number, and so are the keywords in it together, of which
-    most words have one; two spellings with the same keywords are forms of one term.
+    The words of the texts are numbers in one array, and so are the sets of keywords in them. Most words have
+    one keyword. Spellings with the same keywords are forms of one term.
     """
 
     def __init__(
         self, keyword: Callable[[int], str], read: I64, texts: Sequence[str], languages: Sequence[int]
     ) -> None:
-        """Read the texts of the units `read`, ascending. `keyword` returns a keyword by its number."""
+        """Read the texts of the units `read`, which are ascending.
+
+        `keyword` returns a keyword by its number.
+        """
         self._keyword = keyword
         words, joined, fields, counts = _split(texts)
         self._read = read
@@ -122,7 +125,8 @@ class Speller:
         shift = np.repeat(self._ends[rows] - np.cumsum(sizes) + sizes, sizes)
         places = shift + np.arange(len(shift))
         candidate = np.full(len(self._stems) + 1, -1, np.int64)
-        for at in reversed(range(len(words))):  # a word with several keywords is a form of the best of them
+        # A word with several keywords counts as a form of the best one.
+        for at in reversed(range(len(words))):
             candidate[self._holding[words[at]]] = at
         # A word that may not be part of an expression ends it, and so does the end of a text.
         own = self._own[places]
@@ -142,9 +146,10 @@ class Speller:
 
 
 def _split(texts: Sequence[str]) -> tuple[list[str], list[bool], list[bool], list[int]]:
-    """Return the words of texts, and their number in each.
+    """Return the words of texts, and the number of words of each text.
 
-    The lists between are whether each follows the one before it after one space, and whether a colon follows.
+    The lists in between: whether one space separates each word from the previous one, and whether a colon
+    follows.
     """
     words: list[str] = []
     joined: list[bool] = []
@@ -163,13 +168,13 @@ def _split(texts: Sequence[str]) -> tuple[list[str], list[bool], list[bool], lis
 
 
 def _is_name(word: str) -> bool:
-    """Return whether a keyword can name a theme: mostly letters, and no word of small talk."""
+    """Return whether a keyword can name a theme: it is mostly letters and not a word of small talk."""
     word = word.partition("@")[0]
     return len(word) > 1 and sum(map(str.isalpha, word)) > len(word) / 2 and word not in PLAIN_WORDS
 
 
 def _is_form(a: str, b: str) -> bool:
-    """Return whether two keywords are forms of one word, or one begins with the other."""
+    """Return whether two keywords are forms of one word, or one is a prefix of the other."""
     short, long = sorted((a.partition("@")[0], b.partition("@")[0]), key=len)
     if len(short) < _SHORTEST:
         return short == long or long == f"{short}s"
@@ -178,15 +183,15 @@ def _is_form(a: str, b: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Spellings:
-    """The words of some texts: how they spell some keywords, and in which expressions they use them.
+    """The words of some texts, with the spellings of keywords and the expressions that contain them.
 
     Attributes:
         count: the number of keywords.
-        keyword: the keyword that each word is a form of, -1 for none of them.
-        stems, surfaces: the numbers of the keywords in each word, and of its spelling.
-        joined: whether each word may be part of an expression with the one before it.
+        keyword: the keyword that each word is a form of, -1 for no keyword.
+        stems, surfaces: for each word, the number of its set of keywords and the number of its spelling.
+        joined: whether each word may form an expression with the previous word.
         colon: whether a colon follows each word.
-        text: the text of each word.
+        text: the text that each word is in.
     """
 
     count: int
@@ -199,10 +204,10 @@ class _Spellings:
     stem_texts: Sequence[tuple[str, ...]]
     surface_texts: Sequence[str]
     runs: dict[int, tuple[int, int, int]] = field(default_factory=dict)
-    """For each keyword that is mostly part of an expression: words, texts that have it, first position."""
+    """For each keyword that is mostly in an expression: its length in words, its texts, first position."""
 
     def __post_init__(self) -> None:
-        """Find the expressions."""
+        """Find the expressions that contain keywords."""
         own = np.unique(self._pairs(self.keyword, self.text)[self.keyword >= 0])
         texts = np.bincount(own // self._texts, minlength=self.count)
         for size in range(2, _LONGEST + 1):
@@ -228,7 +233,7 @@ class _Spellings:
 
     @property
     def fields(self) -> NDArray[np.bool_]:
-        """Whether a colon mostly follows each keyword."""
+        """For each keyword, whether a colon mostly follows it."""
         own = self.keyword >= 0
         every = np.bincount(self.keyword[own], minlength=self.count)
         marked = np.bincount(self.keyword[own & self.colon], minlength=self.count)
@@ -252,7 +257,7 @@ class _Spellings:
         return begins
 
     def _key(self, starts: I64, size: int) -> I64:
-        """Return a number for the stems of the expressions that begin at `starts`."""
+        """Return a number that identifies the stems of each expression that begins at `starts`."""
         _, small = np.unique(self.stems, return_inverse=True)
         key = np.zeros(len(starts), np.int64)
         for offset in range(size):
@@ -260,7 +265,7 @@ class _Spellings:
         return key
 
     def best(self, keyword: int) -> tuple[str, set[str]]:
-        """Return the expression that a keyword is mostly part of, or its spelling, and the keywords in it."""
+        """Return the expression that mostly contains a keyword, else its spelling, and the keywords in it."""
         size, _, start = self.runs.get(keyword, (1, 0, -1))
         if start < 0:
             forms = Counter(self.surfaces[self.keyword == keyword].tolist())
@@ -273,7 +278,10 @@ class _Spellings:
         return self._most(Counter(tuple(self.surfaces[at : at + size].tolist()) for at in starts.tolist()))
 
     def _most(self, forms: Mapping[tuple[int, ...], int]) -> tuple[str, set[str]]:
-        """Return the most frequent spelling, the first by characters of several, and its keywords."""
+        """Return the most frequent spelling and its keywords.
+
+        Ties go to the alphabetically first spelling.
+        """
         found = min(forms, key=lambda form: (-forms[form], form))
         places = [self.stem_texts[self.stems[int(np.argmax(self.surfaces == one))]] for one in found]
         return " ".join(self.surface_texts[one] for one in found), {

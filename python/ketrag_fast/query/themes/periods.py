@@ -1,4 +1,4 @@
-"""Dates of documents, and the periods that themes are counted in."""
+"""Dates of documents, and the periods for which the passages of a theme are counted."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ketrag_fast.systems.shared.rows import Arrays
 I64 = NDArray[np.int64]
 
 _LENGTHS: Final = (4, 7, 10)
-"""Characters of a year, a month and a day."""
+"""Length of a date with the precision of a year, a month and a day, in characters."""
 _FEWEST, _MOST = 2, 24
 
 
 def dates_of_rows(units: Arrays) -> list[str] | None:
-    """Return the date of each row of the documents' arrays, "" for none; None if no document has a date."""
+    """Return the date of each row of the documents' arrays, "" if unknown; None if no document has a date."""
     if "document_metadata_offsets" not in units:
         return None
     rows = unpack(units["document_metadata_blob"], units["document_metadata_offsets"])
@@ -29,7 +29,7 @@ def dates_of_rows(units: Arrays) -> list[str] | None:
     for row in rows:
         if row:
             dates.append(_date_of(row))
-        else:  # the first section of a document has its metadata
+        else:  # the first section holds the metadata of the whole document
             dates.append(dates[-1] if dates else "")
     return dates if any(dates) else None
 
@@ -43,9 +43,9 @@ def _date_of(row: str) -> str:
 
 
 def periods_of(dates: Sequence[str]) -> list[str]:
-    """Return the period of each date: years, or months or days if there are at most 24 of them.
+    """Return the period of each date: days or months if there are at most 24 of them, else years.
 
-    Dates that are less precise than the periods, and empty ones, have none ("").
+    Empty dates, and dates that are less precise than the periods, have no period ("").
 
     Examples:
         >>> periods_of(["2026-03-01", "2026-04-02", ""])

@@ -30,4 +30,4 @@ subject subjects summarise summarize summary talked text texts theme themes toge
 treated what whole write written
 """
 WORDS_FOR_DOCUMENTS: Final = frozenset(_FOR_DOCUMENTS.split())
-"""English words of questions about documents as such, as in "What are the main topics of these texts?"."""
+"""English words in questions about a whole collection, such as "What are the main topics of these texts?"."""

@@ -1,4 +1,4 @@
-"""A rule that tells questions about the whole ("Which risks come up again and again?") from others."""
+"""A rule that detects questions about the whole index, such as "Which risks come up again and again?"."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from ketrag_fast import _core
 from ketrag_fast.query.themes.plain_words import PLAIN_WORDS, WORDS_FOR_DOCUMENTS
 
 SURVEY: Final = "survey"
-"""The mode for questions about the whole."""
+"""The mode for questions about the whole index."""
 EXAMPLES: Final = (
     "What are these documents about?",
     "Which problems come up again and again?",
     "What changed between March and June?",
 )
-"""Questions about the whole."""
+"""Patterns of questions about the whole index."""
 
 _MANY: Final = (
     r"(?:main|key|most (?:common|important|frequent)|biggest|common|recurring|frequent|typical|major|central|"
@@ -39,12 +39,12 @@ _PATTERNS: Final = (
     r"\b(?:compare|contrast)\b.*\b(?:all|different|various|across)\b",
 )
 _READ: Final = 300
-"""Number of characters of a question that are looked at."""
+"""Number of characters at the start of a question that are examined."""
 _RULE: Final = re.compile("|".join(_PATTERNS), re.IGNORECASE)
 
 
 def asks_about_the_whole(question: str) -> bool:
-    """Return whether a question is probably answered by many documents together. For English questions.
+    """Return whether the answer to an English question probably needs many documents.
 
     Examples:
         >>> asks_about_the_whole("Which risks come up again and again?")

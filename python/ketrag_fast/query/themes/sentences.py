@@ -1,4 +1,4 @@
-"""Sentences of units: their keywords, texts and positions, from the arrays of an index."""
+"""Sentences of units, with their keywords, texts and positions, read from the arrays of an index."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Sentence:
 
 
 class Sentences:
-    """The sentences of an index, numbered as the rows of the links."""
+    """The sentences of an index. Their numbers are the row numbers of the links."""
 
     def __init__(self, units: Arrays, links: Arrays) -> None:
         self._units, self._links = units, links
@@ -39,7 +39,7 @@ class Sentences:
         self._texts: dict[int, str] = {}
 
     def text_of_units(self, units: Sequence[int]) -> list[str]:
-        """Return the texts of some units, which are kept."""
+        """Return the texts of some units, from a cache if possible."""
         new = [unit for unit in units if unit not in self._texts]
         if new:
             texts = _core.take_strings(strings(self._units, "unit_texts"), np.array(new, np.uint32))
@@ -47,7 +47,7 @@ class Sentences:
         return [self._texts[unit] for unit in units]
 
     def of(self, units: I64) -> tuple[I64, I64]:
-        """Return the sentences of some units, and the position in `units` of each one's unit."""
+        """Return the sentences of some units, and for each sentence the position of its unit in `units`."""
         counts = self._first[units + 1] - self._first[units]
         owner = np.repeat(np.arange(len(units)), counts)
         shift = np.repeat(self._first[units] - np.cumsum(counts) + counts, counts)
@@ -61,14 +61,14 @@ class Sentences:
         own = np.repeat(units, counts)
         size = (of_unit[own + 1] - of_unit[own]).astype(np.int64)
         place = places.astype(np.int64)
-        # Keywords that the unit lacks are stored behind its row (rust/core/src/rank/sentence_rows.rs).
+        # Keywords that the unit lacks are stored after its row (rust/core/src/rank/sentence_rows.rs).
         inside = place < size
         found = np.where(inside, 0, place - size).astype(np.uint32)
         found[inside] = ids[of_unit[own[inside]].astype(np.int64) + place[inside]]
         return indptr, found
 
     def texts(self, sentences: I64, units: I64) -> Iterator[Sentence]:
-        """Yield the sentences without surrounding blanks, given the unit of each."""
+        """Yield the texts of sentences without surrounding whitespace, given the unit of each."""
         spans = self._spans[sentences].tolist()
         begins, starts = self._begins[units].tolist(), self._starts[units].tolist()
         numbers = units.tolist()

@@ -1,9 +1,9 @@
-"""Summaries of themes by a language model, and which of the stored ones hold for the themes found now.
+"""Summaries of themes by a language model, and the matching of stored summaries to current themes.
 
-A summary is written from passages of the theme and the summaries of the narrower themes in it. It is stored
-with the hashes of all passages that it rests on, and holds as long as every one of them is among the passages
-that the caller may see and nearly all are in one theme. So a change of a document costs only the summaries
-that rest on it, and nobody sees a summary of a passage that he must not see.
+A summary is written from passages of the theme and the summaries of its narrower themes. It is stored with
+the hashes of all passages that it is based on. It stays valid while the caller may see every one of these
+passages and nearly all of them are in one theme. So a changed document invalidates only the summaries that
+are based on it, and nobody sees a summary of a passage that they may not see.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -27,34 +27,35 @@ from ketrag_fast.models.tasks.task import ParsedReply, Task, object_schema
 from ketrag_fast.query.answer.prompt import fence_of
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.themes.found import FoundThemes
-from ketrag_fast.storage.journal import Journal
+from ketrag_fast.storage.journal import Journal, KeptReply, reply_key
 from ketrag_fast.systems.shared.row_text import text_of
 from ketrag_fast.systems.shared.rows import U32, Arrays, strings
 from ketrag_fast.types.themes import Theme, Themes, ThemeSummary
 
 TOKENS: Final = 400
-"""Maximum tokens of a reply."""
+"""Maximum size of a reply in tokens."""
 SECONDS: Final = 120.0
 VERSION: Final = 1
 _PASSAGES: Final = (8, 4)
-"""Passages that are read of a theme without narrower ones, and of one that has some."""
+"""Number of passages that are read for a theme without narrower themes, and for a theme with some."""
 _DRAWN_FROM: Final = 256
-"""The passages are drawn from the central half of the theme, at most this many."""
+"""Maximum number of central units that passages are drawn from; at most half of the theme."""
 _PASSAGE: Final = 800
-"""Characters of a passage that are read."""
+"""Maximum length of a passage that is read, in characters."""
 _NARROWER: Final = 8_000
-"""Characters of the summaries of narrower themes that are read, together."""
+"""Maximum total length of the narrower themes' summaries that are read, in characters."""
 _LONGEST: Final = (120, 2_000)
-"""Characters of a title and of a summary."""
+"""Maximum length of a title and of a summary, in characters."""
 _INSIDE: Final = 0.75
-"""Share of the passages of a summary that must be in its theme."""
+"""Minimum share of the passages of a summary that must be in its theme."""
 _GROWN: Final = 1.5
-"""A summary is written again when its theme has grown or shrunk by this factor."""
+"""Factor of growth or shrinkage of a theme from which its summary is written again."""
 _MARK: Final = "theme"
+_IMPORTED: Final = "imported"
 _FRAME: Final = 12
-"""Approximate tokens that a chat template adds to a prompt."""
+"""Approximate number of tokens that a chat template adds to a prompt."""
 _EXPECTED: Final = 200
-"""Tokens that a reply is expected to have."""
+"""Expected size of a reply in tokens."""
 _INSTRUCTIONS: Final = """\
 You are given passages from documents that belong to one theme, and perhaps summaries of the narrower themes \
 in it. Write a summary of the theme and a title.
@@ -72,13 +73,13 @@ _SCHEMA: Final = object_schema({"title": {"type": "string"}, "summary": {"type":
 
 @dataclass(frozen=True, slots=True)
 class WrittenSummary:
-    """A summary as it is stored.
+    """A stored summary.
 
     Attributes:
         summary: title and text.
         size: the number of passages of its theme.
-        is_wide: whether the theme had narrower ones.
-        sources: hashes of all passages that it rests on.
+        is_wide: whether the theme had narrower themes.
+        sources: hashes of all passages that the summary is based on.
     """
 
     summary: ThemeSummary
@@ -89,7 +90,7 @@ class WrittenSummary:
 
 @dataclass(frozen=True, slots=True)
 class ThemeTexts:
-    """What a summary is written from: passages, and descriptions of the narrower themes."""
+    """The input of a summary: passages, and descriptions of the narrower themes."""
 
     size: int
     passages: tuple[str, ...]
@@ -131,7 +132,7 @@ def _prompt(theme: ThemeTexts) -> str:
 
 
 def _parse(theme: ThemeTexts, text: str, finish: str) -> ParsedReply[WrittenSummary] | None:
-    """Return the summary in a reply; one that was cut by a limit ends with its last whole sentence."""
+    """Return the summary in a reply. A truncated summary is shortened to its last complete sentence."""
     value, is_cut = read_json(text).value, False
     if value is None and finish in ("length", "time"):
         value, is_cut = read_json(text.rstrip("\\") + '"}').value, True
@@ -168,11 +169,11 @@ class ThemeReader:
         self._units: Arrays = opened.generation.stages["units"]
         self._found = found
         self.summaries: dict[str, WrittenSummary] = {}
-        """The summaries that hold, by theme."""
+        """The valid summaries by theme."""
 
     @cached_property
     def levels(self) -> list[list[Theme]]:
-        """The themes by their height: first those without narrower ones, then those of these, and so on."""
+        """The themes from the bottom of the hierarchy up: first those without narrower themes."""
         levels: list[list[Theme]] = []
 
         def height(theme: Theme) -> int:
@@ -187,7 +188,7 @@ class ThemeReader:
 
     def take(self, stored: Sequence[WrittenSummary]) -> None:
         """Give each theme the stored summary that holds for it and fits it best, if there is one."""
-        holders = self._holders(stored)
+        holders = self.holders(stored)
         units = np.array(sorted({unit for own in holders.values() for unit in own}), np.int64)
         marked = np.zeros(len(self._units["unit_document"]), np.bool_)
         marked[units] = True
@@ -204,9 +205,11 @@ class ThemeReader:
                 if one.is_wide != bool(theme.themes) or not one.sources:
                     continue
                 grown = abs(math.log(theme.passages / max(one.size, 1)))
+                if grown > math.log(_GROWN) + 1e-9:
+                    continue
                 held = sum(not holders[source].isdisjoint(inside[theme.id]) for source in one.sources)
                 share = held / len(one.sources)
-                if share >= _INSIDE and grown <= math.log(_GROWN) + 1e-9:
+                if share >= _INSIDE:
                     fitting.append((-round(share, 6), round(grown, 6), one.summary.text, number, theme.id))
         taken: set[int] = set()
         for _, _, _, number, theme_id in sorted(fitting):
@@ -215,7 +218,7 @@ class ThemeReader:
                 self.summaries[theme_id] = stored[number]
 
     def texts(self, theme: Theme) -> ThemeTexts:
-        """Return what a summary of a theme is written from. The narrower themes come first."""
+        """Return the input of a theme's summary. The narrower themes must have been summarised first."""
         units = self._drawn(theme)
         passages = dict(zip(units, self._passages(units), strict=True))
         sources = {_source(self._units, unit, text) for unit, text in passages.items()}
@@ -251,10 +254,10 @@ class ThemeReader:
         return replace(self._found.themes, themes=tuple(map(build, self._found.themes.themes)))
 
     def _drawn(self, theme: Theme) -> list[int]:
-        """Return the units that are read of a theme, in order of documents.
+        """Return the units of a theme that are read, in the order of their documents.
 
-        They are those of the smallest hashes in its central half: a change of few documents moves single
-        units across the edge of that half, and rarely one of these.
+        They are the units with the smallest hashes in the central half of the theme. When a few documents
+        change, single units enter or leave that half, but rarely one of the chosen units.
         """
         units = self._found.units[theme.id]
         wanted = _PASSAGES[bool(theme.themes)]
@@ -267,14 +270,9 @@ class ThemeReader:
         return text_of(self._units, "document_ids", int(self._units["unit_document"][unit]))
 
     def _passages(self, units: Sequence[int]) -> list[str]:
-        """Return the titles and texts of some units."""
-        rows = np.array(units, np.uint32)
-        texts = unpack(*_core.take_strings(strings(self._units, "unit_texts"), rows))
-        owners = np.asarray(self._units["unit_document"])[rows].tolist()
-        titles = [text_of(self._units, "document_titles", owner) for owner in owners]
-        return [f"{title}\n{text}" if title else text for title, text in zip(titles, texts, strict=True)]
+        return _texts(self._units, units)
 
-    def _holders(self, stored: Sequence[WrittenSummary]) -> Mapping[str, set[int]]:
+    def holders(self, stored: Sequence[WrittenSummary]) -> Mapping[str, set[int]]:
         """Return the visible units of each source of the summaries, without the sources that have none."""
         visible: U32 = self._found.visible
         facts = np.asarray(self._units["unit_keys"])[visible, 0]
@@ -287,8 +285,23 @@ class ThemeReader:
         return {source: found[source] for source in sources if source in found}
 
 
+def _texts(units: Arrays, numbers: Sequence[int]) -> list[str]:
+    """Return the titles and texts of some units."""
+    rows = np.array(numbers, np.uint32)
+    texts = unpack(*_core.take_strings(strings(units, "unit_texts"), rows))
+    owners = np.asarray(units["unit_document"])[rows].tolist()
+    titles = [text_of(units, "document_titles", owner) for owner in owners]
+    return [f"{title}\n{text}" if title else text for title, text in zip(titles, texts, strict=True)]
+
+
+def sources_of(units: Arrays, numbers: Sequence[int]) -> list[str]:
+    """Return the hashes of some units, as summaries have them."""
+    texts = _texts(units, numbers)
+    return [_source(units, unit, text) for unit, text in zip(numbers, texts, strict=True)]
+
+
 def _source(units: Arrays, unit: int, text: str) -> str:
-    """Return the hash of a passage; its first half is an array of the index, by which it is found."""
+    """Return the hash of a passage. Its first half is stored in an array of the index, for lookups."""
     return f"{int(units['unit_keys'][unit, 0]):016x}{_digest(text)}"
 
 
@@ -314,11 +327,11 @@ def stored_summaries(journal: Journal, reader: int) -> list[WrittenSummary]:
 
 
 def with_summaries(opened: Opened, found: FoundThemes, tables: Path) -> Themes:
-    """Return themes with the summaries that hold, of the model that wrote the last ones.
+    """Return themes with their valid summaries by the model that wrote the latest summaries.
 
-    `tables` is the file of the whole index, also if `opened` is a part of it.
+    `tables` is the file of the whole index, even if `opened` is only a part of the index.
     """
-    stored = latest_summaries(tables) if found.themes.themes else []
+    stored = latest_summaries(tables).summaries if found.themes.themes else ()
     if not stored:
         return found.themes
     read = ThemeReader(opened, found)
@@ -326,16 +339,38 @@ def with_summaries(opened: Opened, found: FoundThemes, tables: Path) -> Themes:
     return read.themes()
 
 
-def latest_summaries(tables: Path) -> list[WrittenSummary]:
-    """Return the summaries of the model that wrote the last ones."""
+class StoredSummaries(NamedTuple):
+    """Stored summaries, and whether they were imported."""
+
+    summaries: tuple[WrittenSummary, ...]
+    are_imported: bool
+
+
+def latest_summaries(tables: Path) -> StoredSummaries:
+    """Return the summaries of the model that wrote the last ones, or of the import."""
+    nothing = StoredSummaries((), are_imported=False)
     if not tables.is_file():
-        return []
+        return nothing
     with Journal(tables, read_only=True) as journal:
         reader = journal.latest_model() if {"readers", "replies"} <= journal.tables() else None
-        return [] if reader is None else stored_summaries(journal, reader.number)
+        if reader is None:
+            return nothing
+        return StoredSummaries(
+            tuple(stored_summaries(journal, reader.number)), bool(reader.identity.get(_IMPORTED))
+        )
+
+
+def store_reports(journal: Journal, program: str, reports: Sequence[WrittenSummary]) -> None:
+    """Store what another program's model has written about groups of passages."""
+    reader = journal.model(f"{_IMPORTED} {program}", program, {_IMPORTED: program})
+    with journal.transaction():
+        for one in reports:
+            row = _dump(one)
+            kept = KeptReply(0, 1, one.summary.text, "stop", None, "clean", 0, VERSION, row)
+            journal.put(reader.number, reply_key(_MARK, row), kept)
 
 
 def expected_tokens(task: Task[ThemeTexts, WrittenSummary], wanted: Sequence[ThemeTexts]) -> tuple[int, int]:
-    """Return the tokens of the prompts and, about, of the replies."""
+    """Return the number of tokens of the prompts, and the approximate number of the replies."""
     sent = count_tokens([task.instructions, *(task.text(one) for one in wanted)]).tolist()
     return sum(sent[1:]) + len(wanted) * (sent[0] + _FRAME), len(wanted) * _EXPECTED

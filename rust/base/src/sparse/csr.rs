@@ -26,7 +26,7 @@ pub struct Csr {
     pub columns: usize,
 }
 
-/// A [`Csr`] that borrows its arrays. `new` checks them once, so that `row` need not.
+/// A [`Csr`] that borrows its arrays. `new` checks them once, so `row` does not need to.
 ///
 /// Offsets and ids in a file are verified and unpacked on first access.
 #[derive(Debug, Clone, Copy)]
@@ -91,12 +91,12 @@ impl<'a> CsrView<'a> {
     }
 
     /// For arrays that are known to be valid. If they are not, a read panics or returns wrong rows, but never
-    /// leaves the slices.
+    /// reads outside the slices.
     pub fn unchecked(indptr: &'a [u64], indices: &'a [u32], columns: usize) -> Self {
         Self { indptr: Items::from(indptr), indices: Items::from(indices), columns, beside: None }
     }
 
-    /// For stored arrays that were checked before they were written: both are verified row by row by their guards.
+    /// For stored arrays that were checked before they were written. Their guards verify both row by row.
     /// Only checks that cost nothing are repeated.
     pub fn stored(indptr: Items<'a, u64>, indices: Items<'a, u32>, columns: usize) -> Result<Self> {
         if indptr.first().zip(indptr.last()) != Some((&0, &(indices.len() as u64))) {
@@ -105,7 +105,7 @@ impl<'a> CsrView<'a> {
         Ok(Self { indptr, indices, columns, beside: None })
     }
 
-    /// Verify the positions that `range` returns also in a parallel array of values.
+    /// Also verify the positions that `range` returns in a parallel array of values.
     pub fn beside(mut self, guard: Option<Guard<'a>>) -> Self {
         self.beside = guard;
         self
@@ -182,7 +182,7 @@ impl<'a> CsrView<'a> {
         Ok(())
     }
 
-    /// Return the error for row `other` not having `node` as its next id: one of the two lacks an edge.
+    /// Return the error if `node` is not the next id of row `other`: one of the two lacks an edge.
     fn one_way(&self, node: usize, other: usize) -> Error {
         let has = |from: usize, to: usize| self.row(from).binary_search(&(to as u32)).is_ok();
         // The next id of `other` is smaller than `node`: that smaller one lacks the edge back.
@@ -244,7 +244,7 @@ impl<'a> CsrView<'a> {
     }
 }
 
-// Combine rows of two graphs in a given order: an update merges the rows kept from an index with the new
+// Combines rows of two graphs in a given order. An update merges the rows reused from an index with the new
 // ones.
 
 /// Marks a number that was removed.
@@ -252,7 +252,7 @@ pub const GONE: u32 = u32::MAX;
 /// Number of columns for rows with unrestricted values.
 pub const ANY: usize = 1 << 32;
 
-/// Rows with new numbers for their values; an empty list keeps the values.
+/// Rows, with new numbers for their values. An empty list keeps the values unchanged.
 #[derive(Debug, Clone, Copy)]
 pub struct Source<'a> {
     pub rows: CsrView<'a>,
@@ -260,7 +260,7 @@ pub struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// `numbers` is empty or has a number for every value.
+    /// `numbers` is empty or has one number per value.
     pub fn new(indptr: &'a [u64], indices: &'a [u32], numbers: &'a [u32]) -> Result<Self> {
         let columns = if numbers.is_empty() { ANY } else { numbers.len() };
         Ok(Self { rows: CsrView::new(indptr, indices, columns)?, numbers })

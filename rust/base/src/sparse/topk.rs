@@ -45,7 +45,8 @@ pub fn keep_best(items: &mut Vec<Scored>, k: usize) {
     }
 }
 
-/// Keep the best `k` and at most `k` more: one comparison with a rising floor drops most of a long list.
+/// Keep the best `k` and at most `k` more: a single comparison with a rising floor excludes most items of a
+/// long list.
 fn thin(items: &mut Vec<Scored>, k: usize) {
     let room = (2 * k).max(64).min(items.len());
     let mut kept = room;
@@ -66,13 +67,13 @@ fn thin(items: &mut Vec<Scored>, k: usize) {
     items.truncate(kept);
 }
 
-// The best k items of a stream, without storing the rest.
+// Collects the best k items of a stream without storing the rest.
 
 /// The best `k` of the items pushed so far, in the order of [`crate::sparse::rank_order`].
 #[derive(Debug)]
 pub struct Leaders {
     k: usize,
-    /// Lower scores cannot be among the best.
+    /// Items with lower scores cannot be among the best.
     floor: f64,
     items: Vec<Scored>,
 }
@@ -83,7 +84,7 @@ impl Leaders {
         Self { k, floor, items: Vec::with_capacity(k.min(1 << 10) * 2) }
     }
 
-    /// Lower scores need not be pushed. The floor only rises.
+    /// Items with lower scores need not be pushed. The floor only rises.
     pub fn floor(&self) -> f64 {
         self.floor
     }

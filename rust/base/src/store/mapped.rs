@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Blocks that a thread verifies at a time; shorter files are verified by the calling thread.
+/// Number of blocks that a thread verifies at a time. Shorter files are verified by the calling thread.
 const RUN: usize = 128;
 
 /// Location of the hashes of a file's blocks: another file, and an offset in it.
@@ -33,7 +33,7 @@ pub struct MappedFile {
     /// `None` if the file is not verified.
     digest: Option<blake3::Hash>,
     tree: Option<Tree>,
-    /// Whether the hashes in the tree produce the digest; otherwise they are useless.
+    /// Whether the hashes in the tree produce the digest. If not, they are not used.
     usable: OnceLock<bool>,
     marks: Marks,
     whole: AtomicBool,
@@ -49,7 +49,7 @@ impl MappedFile {
     ) -> Result<Self> {
         let name = path.display().to_string();
         let failed = |e| refused(&name, e);
-        // Opening a pipe instead of a file would block.
+        // Opening a pipe by mistake would block.
         let about = std::fs::metadata(path).map_err(failed)?;
         if !about.is_file() {
             return Err(Error::damaged(format!("{name} is not a regular file")));
@@ -71,17 +71,17 @@ impl MappedFile {
         &self.name
     }
 
-    /// Return the bytes, verified or not.
+    /// Return the bytes, whether or not they are verified.
     pub fn bytes(&self) -> &[u8] {
         &self.map
     }
 
-    /// Return whether nothing is left to verify.
+    /// Return whether everything is verified.
     pub fn is_whole(&self) -> bool {
         self.whole.load(Ordering::Relaxed)
     }
 
-    /// Return the guard of items of `size` bytes from offset `start`, or `None` if nothing is left to verify.
+    /// Return the guard of items of `size` bytes from offset `start` on, or `None` if everything is verified.
     pub fn guard(&self, start: usize, size: usize) -> Option<Guard<'_>> {
         (!self.is_whole()).then(|| Guard::new(&self.marks, self, start, size, BLOCK_BITS))
     }
@@ -211,7 +211,7 @@ mod tests {
         }
     }
 
-    /// Three blocks and a half, the hashes of their blocks, and byte `damaged` changed afterwards.
+    /// Three and a half blocks and their hashes. Byte `damaged` is changed afterwards.
     fn opened(place: &Place, damaged: Option<usize>, with_tree: bool, spoilt_tree: bool) -> MappedFile {
         let mut bytes: Vec<u8> = (0..3 * BLOCK + BLOCK / 2).map(|i| (i % 253) as u8).collect();
         let digest = blake3::hash(&bytes);
@@ -260,7 +260,7 @@ mod tests {
         for (with_tree, spoilt) in [(false, false), (true, true)] {
             let file = opened(&place, Some(3 * BLOCK), with_tree, spoilt);
             assert!(matches!(check(&file, 0..1), Err(Error::Damaged(_))));
-            drop(file); // Windows does not let a mapped file be written
+            drop(file); // Windows does not allow writing to a mapped file
             let file = opened(&place, None, with_tree, spoilt);
             check(&file, 0..1).unwrap();
             assert!(file.is_whole() && file.guard(0, 4).is_none());

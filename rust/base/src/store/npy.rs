@@ -60,7 +60,7 @@ impl MappedArray {
         Ok(Self { kind, rows, columns, body: Body::Plain(file, start) })
     }
 
-    /// Return an array that is put together when it is read.
+    /// Return an array whose values are assembled when they are read.
     pub fn composed(array: Box<dyn Compose>) -> Result<Self> {
         let body = Unpacked::composed(array)?;
         let shape = body.shape();
@@ -68,12 +68,12 @@ impl MappedArray {
         Ok(Self { kind, rows, columns, body: Body::Packed(body) })
     }
 
-    /// Return whether the array is put together when it is read.
+    /// Return whether the values are assembled when they are read.
     pub fn is_composed(&self) -> bool {
         matches!(&self.body, Body::Packed(unpacked) if unpacked.is_composed())
     }
 
-    /// Return the changes of an earlier array that this one is, if it is.
+    /// Return the changes if this array is stored as changes to an earlier array.
     pub fn changes(&self) -> Option<Changes<'_>> {
         match &self.body {
             Body::Plain(..) => None,
@@ -98,7 +98,7 @@ impl MappedArray {
         }
     }
 
-    /// Return the values with their guard, or without one if nothing is left to verify. Not for packed arrays.
+    /// Return the values with their guard, or without one if everything is verified. Not for packed arrays.
     pub fn guarded<T: Item>(&self) -> Result<(&[T], Option<Guard<'_>>)> {
         self.expect(T::KIND)?;
         match &self.body {
@@ -107,7 +107,7 @@ impl MappedArray {
         }
     }
 
-    /// Return the values, each of which is verified and unpacked when it is read.
+    /// Return the values, which are verified and unpacked individually when they are read.
     pub fn items<T: Item>(&self) -> Result<Items<'_, T>> {
         self.expect(T::KIND)?;
         match &self.body {
@@ -118,7 +118,7 @@ impl MappedArray {
         }
     }
 
-    /// Verify, and unpack, what no query has read yet.
+    /// Verify and unpack everything that no query has read yet.
     pub fn read_ahead(&self, progress: &Progress) -> Result<()> {
         match &self.body {
             Body::Plain(file, _) => file.read_ahead(progress),

@@ -1,11 +1,11 @@
 //! Packed arrays: files of compressed chunks, each of which decodes to 64 KiB of an array of bytes or to 4 KiB of
 //! one of integers.
 //!
-//! The file is a header (type and shape), the compressed length of each chunk, the chunks, and a few zeros, so that a decoder
-//! may read beyond the last one. A chunk holds integers as [`super::rice`] encodes them, bytes as DEFLATE, or its bytes as
-//! they are, whichever is shortest. Integers are read in scattered rows, so small chunks keep a first question from
-//! decoding what it does not read; bytes are texts, which compress worse in small chunks. The file is the same on every
-//! machine, because both encoders use integers alone.
+//! The file is a header (type and shape), the compressed length of each chunk, the chunks, and a few zeros,
+//! so that a decoder may read beyond the last one. A chunk is encoded by [`super::rice`] (integers), by
+//! DEFLATE (bytes) or not at all, whichever is shortest. Integers are read in scattered rows, so with small
+//! chunks a first query decodes little that it does not read. Bytes are texts, which compress worse in small
+//! chunks. The file is the same on every machine, because both encoders use integers alone.
 
 use super::kind::Kind;
 use super::rice;
@@ -15,9 +15,10 @@ use crate::progress::Progress;
 use std::io::{Cursor, Seek, SeekFrom, Write};
 use zlib_rs::{DeflateConfig, ReturnCode};
 
-/// log2 of the decoded bytes of a chunk of bytes; the last chunk may be shorter.
+/// log2 of the decoded size of a chunk of bytes. The last chunk may be shorter.
 const BYTES_BITS: u32 = 16;
-/// log2 of the decoded bytes of a chunk of 32-bit integers, a page of memory, and of one of offsets, which have fewer bits.
+/// log2 of the decoded size of a chunk of 32-bit integers (a page of memory) and of a chunk of offsets, which
+/// have fewer bits.
 const INTEGERS_BITS: u32 = 12;
 const OFFSETS_BITS: u32 = 13;
 /// The first bytes of a packed array, with the version of this layout.
@@ -29,12 +30,13 @@ const INTEGERS: u8 = 1;
 const DEFLATED: u8 = 2;
 /// Level of compression: higher ones gain a percent of size for twice the time.
 const LEVEL: i32 = 6;
-/// The largest window, and neither header nor checksum.
+/// The largest window, without header and checksum.
 const WITHOUT_HEADER: i32 = -15;
-/// Bytes that are compressed before they are written, and those that a thread compresses at a time.
+/// Number of bytes that are compressed before they are written, and number that a thread compresses at a
+/// time.
 const TOGETHER: usize = 1 << 22;
 const GRAIN: usize = 1 << 16;
-/// Largest columns that are encoded as columns.
+/// Largest number of columns that are encoded as columns.
 const PAIRS: usize = 2;
 
 /// Type and shape of a packed array.
@@ -69,8 +71,8 @@ impl Shape {
         }
     }
 
-    /// Return where each chunk starts and where the last one ends, given the bytes of a file from the end of the header on;
-    /// `None` if they are too few.
+    /// Return the start of each chunk and the end of the last one, given the bytes of a file from the end of
+    /// the header on; `None` if there are too few bytes.
     pub fn places(&self, bytes: &[u8]) -> Option<Vec<usize>> {
         let mut end = self.head()?;
         let table = bytes.get(..end - HEADER)?;
@@ -188,12 +190,13 @@ pub fn pack_to(
     Ok(Some(size))
 }
 
-/// The compressed chunks of a packed array of bytes, whose compression takes ten times as long as decoding.
+/// The compressed chunks of a packed array of bytes. They are reused because compressing takes ten times as
+/// long as decoding.
 #[derive(Default)]
 struct Chunks<'a>(Vec<&'a [u8]>);
 
 impl<'a> Chunks<'a> {
-    /// Return the chunks of a file if its array is of bytes, as one of `shape` is.
+    /// Return the chunks of a file if it holds an array of bytes like `shape`.
     fn parse(bytes: &'a [u8], shape: Shape) -> Option<Self> {
         let found = Shape::parse(bytes)?;
         if (found.kind, found.columns) != (Kind::U8, None) || (shape.kind, shape.columns) != (Kind::U8, None)
@@ -232,7 +235,7 @@ fn encode(chunk: &[u8], kind: Kind, columns: usize) -> Vec<u8> {
     out
 }
 
-/// Replace `out` by the DEFLATE form of a chunk. Which instructions the processor has does not change it.
+/// Replace `out` by the DEFLATE form of a chunk. The result does not depend on the processor's instructions.
 fn deflate(chunk: &[u8], out: &mut Vec<u8>) {
     out.resize(1 + zlib_rs::compress_bound(chunk.len()), DEFLATED);
     let config = DeflateConfig { level: LEVEL, window_bits: WITHOUT_HEADER, ..DeflateConfig::default() };
@@ -276,7 +279,7 @@ pub fn decode(bytes: &[u8], length: usize, kind: Kind, out: &mut [u8]) -> Option
     Some(())
 }
 
-/// Write values of a type; `None` if one of them is too large for it.
+/// Write values of a type, or return `None` if a value is too large for it.
 fn write_integers(values: &[u64], kind: Kind, to: &mut [u8]) -> Option<()> {
     match kind {
         Kind::U32 => {
@@ -330,7 +333,8 @@ mod tests {
         for data in [&old, &longer, &changed, &shifted, &old[..4 * CHUNK + 9].to_vec(), &Vec::new()] {
             assert_eq!(packed(data, Some(&before)), packed(data, None));
         }
-        // A copied chunk shows in the file: here one that decodes to the same bytes in another form.
+        // A copied chunk can be recognised in the file, because here it decodes to the same bytes but is
+        // encoded differently.
         let mut stored = before.clone();
         let first = u32::from_le_bytes(stored[HEADER..HEADER + 4].try_into().unwrap()) as usize;
         let start = HEADER + 4 * 6;

@@ -1,4 +1,4 @@
-//! An array as changes of an earlier one: pieces of both, in order.
+//! An array stored as changes to an earlier array: pieces of the earlier array and of new values, in order.
 //!
 //! A patch has as many pieces as there are changes, so that it can be computed, stored and read without touching the
 //! rest of the array. [`Editor`] records the changes of a plain array, [`RowEditor`] those of compressed rows.
@@ -7,7 +7,7 @@ use crate::items::Items;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Adjacent values of the earlier array, or new ones.
+/// A run of adjacent values of the earlier array, or of new values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
     /// Position of the first value in the array.
@@ -19,7 +19,7 @@ pub struct Piece {
     pub shift: i64,
 }
 
-/// Changes of an array.
+/// Changes to an array.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Patch {
     /// Ascending.
@@ -44,8 +44,8 @@ impl Patch {
         }
     }
 
-    /// Return the changes of an array that has these changes after those of `first`; `numbers` are the numbers of ids that
-    /// were present after `first`, if the array has ids.
+    /// Combine these changes with the changes `first` that precede them. `numbers` renumbers the ids present
+    /// after `first`, if the array holds ids.
     pub fn after(&self, first: &Self, numbers: Option<&Numbering>) -> Self {
         let mut editor = Editor::default();
         self.pieces_of(0..self.len, |piece, range| {
@@ -70,7 +70,8 @@ impl Patch {
         editor.patch
     }
 
-    /// Return the values of a range, given the earlier array and the present number of each id in it, if it has ids.
+    /// Return the values of a range, given the earlier array and, if it holds ids, the current number of each
+    /// id.
     pub fn read(&self, range: Range<u64>, earlier: &[u64], numbers: Option<&Numbering>) -> Vec<u64> {
         let mut found = Vec::with_capacity((range.end - range.start) as usize);
         self.pieces_of(range, |piece, from| {
@@ -85,19 +86,20 @@ impl Patch {
     }
 }
 
-/// Present numbers of things that were numbered in order, after some were removed and others came in between.
+/// The renumbering of items after some were removed and others were inserted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Numbering {
-    /// Ids from each start on are shifted.
+    /// For each start: the shift of the ids from there on.
     starts: Vec<u64>,
     shifts: Vec<i64>,
 }
 
-/// Stands for no thing, and keeps its number.
+/// Marks the absence of an item, and keeps its number.
 const NOTHING: u64 = u32::MAX as u64;
 
 impl Numbering {
-    /// `removed` are earlier ids; `added` has for each new thing the earlier id before which it comes, ascending.
+    /// `removed` are earlier ids. `added` has, for each new item, the earlier id before which it is inserted,
+    /// ascending.
     pub fn new(removed: &[u32], added: &[u32]) -> Self {
         let mut steps: BTreeMap<u64, i64> = BTreeMap::new();
         removed.iter().for_each(|&id| *steps.entry(u64::from(id) + 1).or_default() -= 1);
@@ -112,12 +114,12 @@ impl Numbering {
         numbers
     }
 
-    /// Create from ascending starts, and what ids from each on are shifted by.
+    /// Create from ascending starts and the shift of the ids from each start on.
     pub fn from_parts(starts: Vec<u64>, shifts: Vec<i64>) -> Self {
         Self { starts, shifts }
     }
 
-    /// Return the numbers of things that were numbered again after `first`.
+    /// Return the combined renumbering of `first` followed by this one.
     pub fn after(&self, first: &Self) -> Self {
         let mut numbers = Self::default();
         let (mut next, mut last) = (0, 0);
@@ -128,7 +130,7 @@ impl Numbering {
                 last = shift;
             }
         };
-        // Parts of the ids with one shift each; numbers rise with ids.
+        // Ranges of ids with one shift each. The new numbers rise with the ids.
         for part in 0..=first.starts.len() {
             let start = part.checked_sub(1).map_or(0, |before| first.starts[before]);
             let shift = part.checked_sub(1).map_or(0, |before| first.shifts[before]);
@@ -156,7 +158,7 @@ impl Numbering {
         (&self.starts, &self.shifts)
     }
 
-    /// Return the present number of a thing that was not removed.
+    /// Return the current number of an item that was not removed.
     #[inline]
     pub fn of(&self, id: u64) -> u64 {
         if id == NOTHING {
@@ -168,14 +170,14 @@ impl Numbering {
         }
     }
 
-    /// Return the number of new thing `k`, which comes before the earlier id `before`.
+    /// Return the number of new item `k`, which is inserted before the earlier id `before`.
     pub fn of_new(removed: &[u32], before: u32, k: usize) -> u32 {
         let gone = removed.partition_point(|&id| id < before);
         (before as usize - gone + k) as u32
     }
 }
 
-/// Records changes of an array from its start to its end.
+/// Records the changes of an array from start to end.
 #[derive(Debug, Default)]
 pub struct Editor {
     patch: Patch,
@@ -192,7 +194,7 @@ impl Editor {
         }
     }
 
-    /// Leave out some earlier values.
+    /// Remove some earlier values.
     pub fn skip(&mut self, count: u64) {
         self.next += count;
     }
@@ -225,12 +227,12 @@ impl Editor {
     }
 }
 
-/// A change within a row: at a position of the earlier row, `removed` values go, then the new ones come.
+/// A change within a row: at a position of the earlier row, `removed` values are replaced by new ones.
 #[derive(Debug, Clone, Default)]
 pub struct RowChange {
     pub at: usize,
     pub removed: usize,
-    /// By parallel array.
+    /// New values, for each parallel array.
     pub values: Vec<Vec<u64>>,
 }
 
@@ -239,7 +241,7 @@ pub struct RowChange {
 pub struct RowEditor<'a> {
     indptr: Items<'a, u64>,
     row: usize,
-    /// How many values more there are so far.
+    /// The number of values added so far, minus those removed.
     grown: i64,
     starts: Editor,
     data: Vec<Editor>,
@@ -266,7 +268,7 @@ impl<'a> RowEditor<'a> {
         self.grown += len as i64;
     }
 
-    /// Leave out the next row.
+    /// Remove the next row.
     pub fn remove(&mut self) {
         let [start, end] = self.indptr.pair(self.row);
         let len = end - start;
@@ -307,7 +309,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What becomes of a row: kept, left out, or one value of it replaced by others; and the rows before it.
+    /// The change of a row: it is kept, removed, or one of its values is replaced by others; and the rows
+    /// inserted before it.
     #[derive(Debug, Clone)]
     enum What {
         Keep,
@@ -416,7 +419,7 @@ mod tests {
             let middle: Vec<bool> = kept_again[..patch.len as usize].to_vec();
             let (two, again) = change(&middle, &added_again);
             let both = two.after(&one);
-            // The ids of things that are present after the first change, and after both.
+            // The ids of items that exist after the first change, and after both.
             let ids: Vec<u64> = (0..count).collect();
             let ids = patch.read(0..patch.len, &ids, Some(&one));
             prop_assert_eq!(&ids, &(0..patch.len).collect::<Vec<u64>>());
@@ -425,7 +428,7 @@ mod tests {
             let before: Vec<u64> = (0..count).collect();
             prop_assert_eq!(joined.read(0..joined.len, &before, Some(&both)), wanted);
             prop_assert!(joined.pieces.windows(2).all(|two| two[0].at < two[1].at));
-            // The same changes of an array that holds no ids, with other shifts.
+            // The same changes for an array that holds no ids, with other shifts.
             let shifted = |patch: &Patch, by: i64| {
                 let mut patch = patch.clone();
                 patch.pieces.iter_mut().filter(|piece| !piece.is_new).for_each(|piece| piece.shift = by);
@@ -439,7 +442,8 @@ mod tests {
         }
     }
 
-    /// Return the numbers of things of which some are kept and others come, and the changes of a list of all their ids.
+    /// Return the renumbering for a set of kept and inserted items, and the changes of a list of all their
+    /// ids.
     fn change(kept: &[bool], added: &[prop::sample::Index]) -> (Numbering, Patch) {
         let mut added: Vec<u32> = added.iter().map(|at| at.index(kept.len() + 1) as u32).collect();
         added.sort_unstable();

@@ -1,4 +1,5 @@
-//! An array that is an earlier one with changes ([`crate::store::patch`]), put together chunk by chunk when it is read.
+//! An array stored as changes to an earlier one ([`crate::store::patch`]). It is assembled chunk by chunk
+//! when it is read.
 
 use super::kind::{Item, Kind};
 use super::npy::MappedArray;
@@ -8,7 +9,7 @@ use crate::error::{caught, Error, Result};
 use crate::store::patch::{Numbering, Patch};
 use std::sync::Arc;
 
-/// An earlier array, its changes, and the present numbers of its values if they are ids.
+/// An earlier array, its changes, and the current numbers of its values if they are ids.
 #[derive(Debug)]
 pub struct Patched {
     earlier: Arc<MappedArray>,

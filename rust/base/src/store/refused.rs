@@ -8,7 +8,7 @@ const NO_MEMORY: i32 = 12;
 const PROCESS_FILES: i32 = 24;
 const SYSTEM_FILES: i32 = 23;
 
-/// Return the error for a file that the system does not open, read or map.
+/// Return the error for a file that the system cannot open, read or map.
 pub(super) fn refused(name: &str, e: std::io::Error) -> Error {
     let error = match e.raw_os_error() {
         Some(NO_MEMORY) => Error::memory(format!("cannot map {name}: {e}")),

@@ -1,4 +1,5 @@
-//! Integers in few bits: differences or plain values, in blocks of 128, each with its own Rice parameter.
+//! Compact encoding of integers: differences or plain values, in blocks of 128, each with a separate Rice
+//! parameter.
 //!
 //! Ids of rows ascend within a row and start again with the next one. Such a restart is marked and stored as
 //! a plain value, so that lists of any length share blocks. Pairs (starts and ends) have one stream of blocks
@@ -6,7 +7,7 @@
 
 /// Values of one block.
 const BLOCK: usize = 128;
-/// Zeros after which a value is stored in 64 bits.
+/// Number of zeros after which a value is stored in 64 bits.
 const ESCAPE: u32 = 24;
 /// Largest Rice parameter: a code word fits into one read of 57 bits.
 const MOST_BITS: u32 = 32;
@@ -17,7 +18,7 @@ const BITMAP: usize = 16;
 /// Bytes that must follow what [`encode`] writes, so that every read of eight bytes stays inside.
 pub const PAD: usize = 8;
 
-/// What is stored for a value.
+/// The quantity that is stored for a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Plain,
@@ -162,8 +163,9 @@ impl Bits<'_> {
     }
 }
 
-/// Decode exactly `count` values from the first `length` bytes, behind which there are [`PAD`] others or more, and pass them
-/// on, some at a time, in order; `None` if the bytes are not what [`encode`] writes, or if `each` returns it.
+/// Decode exactly `count` values from the first `length` bytes, which are followed by at least [`PAD`] other
+/// bytes. The values are passed to `each` in order, several at a time. Returns `None` if the bytes were not
+/// written by [`encode`], or if `each` returns it.
 pub fn decode(
     bytes: &[u8],
     length: usize,
@@ -299,7 +301,7 @@ fn get_block(bytes: &[u8], at: &mut usize, block: &mut [u64]) -> Option<()> {
         Some(u64::from_le_bytes(*eight) >> (bit % 8))
     };
     let mask = (1u64 << k) - 1;
-    // Bits that were read from position `bit` on, and how many of them: one read serves several values.
+    // Bits read from position `bit` on, and their number. One read serves several values.
     let (mut bit, mut word, mut held) = (0, 0u64, 0);
     for value in block.iter_mut() {
         let mut zeros = word.trailing_zeros();
@@ -367,7 +369,7 @@ mod tests {
 
     #[test]
     fn codes_of_any_length_follow_each_other() {
-        // Long codes, short ones and those of 64 bits, so that a read ends within each of them.
+        // Long, short and 64-bit codes, so that a read ends within each kind.
         for most in [1u32, 5, 20, 31, 33, 63] {
             let values: Vec<u64> = (0..1000u64)
                 .map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(i as u32) >> (64 - most))

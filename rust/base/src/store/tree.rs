@@ -16,7 +16,7 @@ use std::path::Path;
 pub const BLOCK: usize = 1 << BLOCK_BITS;
 /// Hash of a block inside a tree ("chaining value").
 pub type Value = [u8; blake3::OUT_LEN];
-/// Read size, small enough to limit memory and to notice a cancellation soon.
+/// Read size, small enough to limit memory and to notice a cancellation quickly.
 const PIECE: usize = 64 * BLOCK;
 
 /// Return the number of blocks of a file; an empty file has one.

@@ -1,8 +1,8 @@
 //! The values of a packed or patched array in memory: each chunk is verified and decoded when it is first read.
 //!
-//! The memory is reserved for the whole array, but pages that are never decoded are never touched: a chunk
-//! of integers decodes to a page of memory. Chunks of an array with changes are smaller: they are put together again after
-//! each change, and a question reads a few values of most of them.
+//! The memory is reserved for the whole array, but pages that are never decoded are never touched: a chunk of
+//! integers decodes to a page of memory. Chunks of an array with changes are smaller, because they are
+//! assembled again after each change, and a query reads only a few values of most chunks.
 
 use super::kind::Item;
 use super::mapped::MappedFile;
@@ -17,29 +17,29 @@ use memmap2::MmapMut;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Bytes that a thread decodes at a time.
+/// Number of bytes that a thread decodes at a time.
 const RUN: usize = 1 << 19;
-/// log2 of the bytes of a chunk of an array that is put together: about a row of ids or a text.
+/// log2 of the chunk size of an assembled array: about a row of ids or a text.
 const COMPOSED_BITS: u32 = 10;
 
-/// An array that is put together when it is read.
+/// An array whose values are assembled when they are read.
 pub trait Compose: Send + Sync {
     fn name(&self) -> &str;
     fn shape(&self) -> Shape;
     /// Write the values from a byte on.
     fn fill(&self, offset: usize, out: &mut [u8]) -> Result<()>;
-    /// Return the changes of an earlier array that it is made of, and the numbers of ids, if it is made of these.
+    /// Return the changes to an earlier array from which it is assembled, and the numbers of ids, if it is.
     fn changes(&self) -> Option<Changes<'_>> {
         None
     }
 }
 
-/// Changes of an array, and the present numbers of its values if they are ids.
+/// Changes of an array, and the current numbers of its values if they are ids.
 pub type Changes<'a> = (&'a Patch, Option<&'a Numbering>);
 
-/// Where the values come from.
+/// The source of the values.
 enum Source {
-    /// A file; the offsets of its chunks, and the end of the last.
+    /// A file, with the offsets of its chunks and the end of the last chunk.
     Packed(Arc<MappedFile>, Vec<usize>),
     Composed(Box<dyn Compose>),
 }
@@ -85,7 +85,7 @@ impl Unpacked {
         Self::of(Source::Packed(file, places), shape)
     }
 
-    /// Return the values of an array that is put together when it is read.
+    /// Return an array whose values are assembled when they are read.
     pub fn composed(array: Box<dyn Compose>) -> Result<Self> {
         let shape = array.shape();
         Self::of(Source::Composed(array), shape)
@@ -120,7 +120,7 @@ impl Unpacked {
         matches!(self.source, Source::Composed(_))
     }
 
-    /// Return the changes of an earlier array that these values are, if they are.
+    /// Return the changes to an earlier array if the values are stored as such.
     pub fn changes(&self) -> Option<Changes<'_>> {
         match &self.source {
             Source::Packed(..) => None,
@@ -338,7 +338,7 @@ mod tests {
         }
         assert!(opened("crafted", &good[..good.len() - 1], &good[..good.len() - 1]).is_err());
         assert!(opened("crafted", &good[..12], &good[..12]).is_err());
-        // A chunk that verifies but is not what is written.
+        // A chunk that passes verification but that no encoder writes.
         let mut bytes = good.clone();
         let first = HEADER + 2 * ids.len().div_ceil((1 << 12) / 4);
         bytes[first] = 9;

@@ -9,7 +9,7 @@ use crate::progress::Progress;
 pub struct Task<'a, 'p> {
     pub query: &'a Query<'a, 'p>,
     pub recipe: &'a Recipe,
-    /// Channels of the recipe's shares, in order.
+    /// The recipe's channels, in the order of its shares.
     pub channels: &'a [&'a dyn Channel],
     pub budgets: &'a [u64],
     /// Maximum number of units.
@@ -19,7 +19,7 @@ pub struct Task<'a, 'p> {
 pub trait Join: Sync {
     fn name(&self) -> &'static str;
 
-    /// Return an error for options that are invalid for one of the channels.
+    /// Return an error if an option is invalid for one of the channels.
     fn check(&self, recipe: &Recipe, channel: &dyn Channel, options: &Options) -> Result<()>;
 
     /// Return a context for each of the task's budgets.

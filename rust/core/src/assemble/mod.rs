@@ -1,5 +1,5 @@
-//! Assembly of contexts from a recipe: its channels, how they share a budget, and how they are joined. No
-//! channel is known by name here.
+//! Assembly of contexts from a recipe: which channels it uses, how they share a budget, and how their results
+//! are combined. This module does not refer to any channel by name.
 
 mod join;
 mod recipe;

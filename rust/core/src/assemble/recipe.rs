@@ -9,13 +9,13 @@ pub struct Share {
     pub part: f64,
 }
 
-/// Which channel receives the unused part of the budget.
+/// The channel that receives the unused part of the budget.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Rollover {
-    /// None: each channel keeps to its share.
+    /// No channel: each channel keeps to its own share.
     #[default]
     None,
-    /// The last channel, which then prints no unit that the others printed.
+    /// The last channel, which then omits units that the others printed.
     Last,
     /// The first channel, which is filled after the others and printed before them.
     First,
@@ -32,7 +32,7 @@ impl Rollover {
     }
 }
 
-/// The sections that a mode prints: its channels in order.
+/// The sections that a mode prints, in the order of its channels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recipe {
     /// The mode's name, for messages and for units that no single channel ranked.
@@ -41,7 +41,7 @@ pub struct Recipe {
     rollover: Rollover,
 }
 
-/// Shares written as decimals may sum to slightly more than one.
+/// Tolerance for the sum of shares: decimal shares may sum to slightly more than one.
 const ROUNDING: f64 = 1e-9;
 
 impl Recipe {
@@ -78,8 +78,8 @@ impl Recipe {
         self.rollover
     }
 
-    /// Return the tokens of each share. Rounding applies to the running sums from the first share on (half
-    /// up, as in KET-RAG), so that shares which sum to one leave no token unused.
+    /// Return the number of tokens of each share. The running sums from the first share on are rounded half
+    /// up, as in KET-RAG, so shares that sum to one leave no token unused.
     pub fn sizes(&self, budget: u64) -> Vec<u64> {
         let (mut sum, mut taken) = (0.0, 0);
         let size = |share: &Share| {

@@ -1,4 +1,4 @@
-//! A retrieval request without its query: checked once, used for many queries.
+//! A retrieval request without its query. It is checked once and used for many queries.
 
 use crate::assemble::join::{Join, Task};
 use crate::assemble::recipe::{Recipe, Rollover, Share};
@@ -12,7 +12,7 @@ use crate::search::render::{Row, Style};
 use crate::sparse::Mask;
 use std::sync::Arc;
 
-/// All joins. To add one, write a file with a [`Join`] and add an entry here.
+/// All joins. To add one, write a file with a [`Join`] and list it here.
 static JOINS: &[&dyn Join] = &[&Shares, &Fuse, &Vote];
 
 pub struct Request {
@@ -23,7 +23,7 @@ pub struct Request {
     /// Maximum number of units.
     pub(super) top: Option<usize>,
     pub(super) policy: (FillPolicy, OversizePolicy),
-    /// Only these units may be printed.
+    /// If set, only these units may be printed.
     pub(super) mask: Option<Arc<Mask>>,
     pub(super) once: bool,
     pub(super) min_score: f64,
@@ -31,7 +31,7 @@ pub struct Request {
 
 impl Request {
     /// Check everything that can be checked without an index.
-    #[allow(clippy::too_many_arguments)] // the fields of a request, in their order
+    #[allow(clippy::too_many_arguments)] // one argument per field of a request
     pub fn new(
         mode: String,
         shares: Vec<Share>,
@@ -50,12 +50,13 @@ impl Request {
         Ok(Self { recipe, join, budgets, options, top, policy, mask, once: false, min_score: 0.0 })
     }
 
-    /// Print one of equal or nearly equal units, and neighbours of one list as one passage.
+    /// Print only one of several equal or nearly equal units, and print neighbouring units of one list as one
+    /// passage.
     pub fn once(self, once: bool) -> Self {
         Self { once, ..self }
     }
 
-    /// Print no unit that is less relevant than this, from 0 to 1.
+    /// Do not print units with a lower relevance than this, from 0 to 1.
     pub fn min_score(self, min_score: f64) -> Result<Self> {
         match (0.0..=1.0).contains(&min_score) {
             true => Ok(Self { min_score, ..self }),
@@ -86,15 +87,15 @@ fn by_name(name: &str) -> Result<&'static dyn Join> {
     found.ok_or_else(|| Error::input(format!("join must be {}, not {name:?}", listed())))
 }
 
-// The join `fuse`: the channels' lists merged by reciprocal rank. All channels with a share have equal
-// weight, whatever its size; channels without a share are ignored.
+// The join `fuse`: merges the channels' lists by reciprocal rank. All channels with a share have equal
+// weight, whatever their share. Channels without a share are ignored.
 
 /// Minimum depth of the lists that are fused.
 const DEPTH: usize = 1000;
 /// Constant of reciprocal-rank fusion (Cormack, Clarke, Buettcher 2009, who use 60). A value of 10 gives top
-/// ranks more weight: with the space fitted on the corpus, recall@5 of `fused` gains 2.6 to 4.9 points on
-/// three development sets, with MiniLM 1.7; coverage does not fall with the fitted space, and changes by -1.0
-/// to +2.2 with MiniLM.
+/// ranks more weight. With vectors fitted on the corpus, recall@5 of `fused` gains 2.6 to 4.9 points on three
+/// development sets; with MiniLM it gains 1.7. Coverage does not fall with the fitted vectors, and changes by
+/// -1.0 to +2.2 points with MiniLM.
 const CONSTANT: f64 = 10.0;
 
 struct Fuse;
@@ -178,7 +179,7 @@ fn alone(
 
 fn several(task: &Task<'_, '_>, budget: u64, scratch: &mut Scratch, progress: &Progress) -> Result<Printed> {
     let sizes = sizes(task, budget)?;
-    // Channels in the order in which they are filled.
+    // Channels in the order in which their sections are filled.
     let mut filled: Vec<usize> = (0..sizes.len()).filter(|&i| sizes[i] > 0).collect();
     let rollover = task.recipe.rollover();
     if rollover == Rollover::First {
@@ -221,7 +222,8 @@ fn several(task: &Task<'_, '_>, budget: u64, scratch: &mut Scratch, progress: &P
     Ok(whole)
 }
 
-/// Return the tokens of each channel. The share of an empty channel goes to the last of the others.
+/// Return the number of tokens of each channel. The share of an empty channel goes to the last channel that
+/// is not empty.
 fn sizes(task: &Task<'_, '_>, budget: u64) -> Result<Vec<u64>> {
     let mut sizes = task.recipe.sizes(budget);
     let parts = task.query.parts;
@@ -236,8 +238,8 @@ fn sizes(task: &Task<'_, '_>, budget: u64) -> Result<Vec<u64>> {
     Ok(sizes)
 }
 
-/// Return the printed units, ascending and distinct (tables in the style of the reference implementation
-/// print a source repeatedly).
+/// Return the printed units, ascending and distinct. In the style of the reference implementation, tables
+/// print a source repeatedly.
 fn units_of(sections: &[Printed]) -> Vec<u32> {
     let rows = sections.iter().flat_map(|section| &section.context.rows);
     let mut units: Vec<u32> = rows.map(|row| row.unit).collect();
@@ -246,7 +248,7 @@ fn units_of(sections: &[Printed]) -> Vec<u32> {
     units
 }
 
-/// Append a channel's sections. The first of them pays for the gap.
+/// Append a channel's sections. The first section's cost includes the gap.
 fn append(whole: &mut Printed, section: Printed) {
     if section.context.text.is_empty() {
         return;
@@ -264,7 +266,7 @@ fn append(whole: &mut Printed, section: Printed) {
     whole.scores.extend(section.scores);
     whole.copies.extend(section.copies);
     if !section.nodes.is_empty() || !whole.nodes.is_empty() {
-        // Rows without a node are units.
+        // A row without a node is a unit.
         whole.nodes.resize(whole.context.rows.len() - section.context.rows.len(), u32::MAX);
         whole.nodes.extend(section.nodes);
         whole.nodes.resize(whole.context.rows.len(), u32::MAX);

@@ -26,11 +26,11 @@ self_cell!(
 /// The answer to a query.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Reply {
-    /// Reason for an empty answer: `empty_index`, `no_match` or `below_min_score`.
+    /// Reason for an empty result: `empty_index`, `no_match` or `below_min_score`.
     pub reason: Option<&'static str>,
-    /// One per budget, in order.
+    /// One context per budget, in order.
     pub contexts: Vec<Printed>,
-    /// Channels for which the index holds nothing; other channels received their share.
+    /// Channels that have no data in the index. Their shares went to other channels.
     pub empty_channels: Vec<String>,
 }
 
@@ -42,7 +42,7 @@ pub struct Searcher {
 }
 
 impl Searcher {
-    /// Open a generation. Almost nothing is read yet: each part is loaded when a query first needs it.
+    /// Open a generation. Opening reads almost nothing: each part is loaded when a query first needs it.
     /// Budgets are counted in tokens of `encoding`.
     pub fn open(arrays: Arrays, encoding: Encoding, language: &str) -> Result<Self> {
         Ok(Self {
@@ -52,13 +52,14 @@ impl Searcher {
         })
     }
 
-    /// Call `work` with views of the arrays. Raised errors (a damaged block) are returned as errors.
+    /// Call `work` with views of the arrays. Errors raised in the call, such as a damaged block, are returned
+    /// as errors.
     pub fn with_parts<T>(&self, work: impl FnOnce(&Parts<'_>) -> Result<T>) -> Result<T> {
         caught(|| self.opened.with_dependent(|_, parts| work(parts)))
     }
 
-    /// Verify and unpack the rest of the arrays from which queries have read, up to `most` bytes, so that later
-    /// queries do not wait for it. Return the number of bytes.
+    /// Verify and unpack the rest of the arrays that queries have read from, up to `most` bytes, so that
+    /// later queries do not wait for it. Returns the number of bytes.
     pub fn read_ahead(&self, most: usize, progress: &Progress) -> Result<usize> {
         caught(|| self.opened.borrow_owner().read_ahead(most, progress))
     }
@@ -72,7 +73,7 @@ impl Searcher {
         self.len() == 0
     }
 
-    /// Return, for each channel, which part it needs and this generation lacks.
+    /// For each channel that cannot run, return the missing part of the index.
     pub fn missing(&self) -> BTreeMap<&'static str, Option<&'static str>> {
         self.opened.with_dependent(|_, parts| {
             CHANNELS.iter().map(|channel| (channel.name(), channel.missing(parts))).collect()
@@ -142,8 +143,8 @@ impl Searcher {
         Ok(reply)
     }
 
-    /// Return why the named channel ranks each of these units where it does for the same query, or nothing if
-    /// the channel cannot explain itself.
+    /// Return why the named channel gave each of these units its rank for the same query, or nothing if the
+    /// channel has no explanations.
     pub fn explain(
         &self,
         request: &Request,
@@ -163,7 +164,7 @@ impl Searcher {
         })
     }
 
-    /// Return what is known about a query and each of some units: see [`evidence`].
+    /// Return the evidence about a query and each of the given units: see [`evidence`].
     pub fn evidence(&self, question: Question<'_>, units: &[u32]) -> Result<Vec<Option<Evidence>>> {
         self.with_parts(|parts| evidence(parts, question, units))
     }
@@ -177,7 +178,7 @@ impl Searcher {
     }
 }
 
-/// Return the given rankings that the recipe uses, checked.
+/// Return the caller's rankings that the recipe uses, after checking them.
 fn given_rankings<'a>(
     parts: &Parts<'_>,
     request: &Request,

@@ -1,4 +1,4 @@
-//! Recipes over an index that has only units; the tests supply the rankings as channels.
+//! Recipes over an index that contains only units. The tests supply the rankings as channels.
 
 use super::{Request, Searcher, Share};
 use crate::channels::{Options, Printed, Question, Ranking, Value};
@@ -31,7 +31,7 @@ fn array(folder: &std::path::Path, name: &str, descr: &str, length: usize, data:
     (format!("units.{name}"), path)
 }
 
-/// A folder that is removed with this value.
+/// A folder that is removed when this value is dropped.
 struct Temporary(PathBuf);
 
 impl Drop for Temporary {
@@ -143,7 +143,7 @@ fn what_cannot_be_answered_is_named() {
     assert_eq!(told(&[("mine", 1.0)], "add", &[]), "join must be shares, fuse or vote, not \"add\"");
     assert!(told(&[("keyword", 1.0)], "shares", &[]).contains("needs the option seed_keywords"));
     assert!(told(&[("skeleton", 1.0)], "shares", &[]).contains("needs the option seed_entities"));
-    // A ranking that no share names is ignored.
+    // A ranking that no share refers to is ignored.
     let fine = request(&[("mine", 1.0)], "shares", "none", &[100], None).unwrap();
     assert_eq!(units(&answer(&searcher, &fine, &[("mine", &[1]), ("bm25", &[9])]).unwrap()[0]), [1]);
 }
@@ -170,10 +170,10 @@ fn rollover_decides_who_gets_the_rest() {
     let names = |printed: &Printed| printed.sections.iter().map(|s| s.channel.clone()).collect::<Vec<_>>();
     assert_eq!(names(&none), ["a", "b"]);
     assert_eq!(units(&none)[..3], [5, 5, 0]);
-    // The last share receives what the first left, and does not repeat its unit.
+    // The last share receives the tokens that the first left unused, and does not repeat its unit.
     assert_eq!(units(&last)[..3], [5, 0, 1]);
     assert!(last.context.rows.len() > none.context.rows.len());
-    // The first share has nothing more to print; the rest is unchanged.
+    // The first share has nothing more to print, so the rest is unchanged.
     assert_eq!(units(&first), units(&none));
     assert_eq!(first.sections[1].tokens, none.sections[1].tokens);
 }
@@ -233,14 +233,14 @@ proptest! {
             }
             if let (true, Some(last)) = (rollover == "last", printed.sections.last()) {
                 let split = context.rows.partition_point(|row| row.start < last.start);
-                // The share that was filled last repeats nothing.
+                // The channel that was filled last repeats no unit.
                 if shares.last().map(|share| share.0) == Some(last.channel.as_str()) && split > 0 {
                     let (before, after) = context.rows.split_at(split);
                     let filled_last = (shares[shares.len() - 1].1 * budget as f64) >= 1.0;
                     prop_assert!(!filled_last || after.iter().all(|r| before.iter().all(|b| b.unit != r.unit)));
                 }
             }
-            // A single budget gives the same result as among others.
+            // A single budget gives the same result as several budgets.
             let one = request(&shares, join, rollover, &[budget], top).unwrap();
             prop_assert_eq!(&answer(&searcher, &one, &given).unwrap()[0].context, context);
         }

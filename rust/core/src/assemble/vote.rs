@@ -1,10 +1,10 @@
-//! The join `vote` (G2ConS): tables of the first channel and units of the second; units proposed by both come
-//! first.
+//! The join `vote` (G2ConS): prints tables of the first channel and units of the second. Units that both
+//! channels propose come first.
 //!
 //! Each channel proposes units for the whole budget. Common units are ordered by the sum of their ranks. They
-//! are paid from the second channel's share while it lasts, then from half of the first one's; the other half
-//! is reserved for tables. The rest of each share goes to the tables and remaining units of the first
-//! channel, and to the remaining units of the second.
+//! use the second channel's share first, then half of the first channel's share. The other half is reserved
+//! for tables. The rest of each share goes to the tables and remaining units of the first channel, and to the
+//! remaining units of the second.
 
 use super::join::{Join, Task};
 use super::recipe::{Recipe, Rollover};
@@ -42,9 +42,9 @@ impl Join for Vote {
 struct Proposed {
     units: Vec<u32>,
     scores: Vec<f64>,
-    /// (unit, copy that is left out).
+    /// (unit, its copy that is not printed).
     copies: Vec<(u32, u32)>,
-    /// True if nothing was printed, not even a table.
+    /// Whether nothing was printed, not even a table.
     nothing: bool,
 }
 
@@ -68,7 +68,7 @@ fn one(task: &Task<'_, '_>, budget: u64, scratch: &mut Scratch, progress: &Progr
     }
     let costs = Costs::new(task)?;
     let mut room = Purse { tables: sizes[0], texts: sizes[1].saturating_sub(costs.head) };
-    // The common units.
+    // The units that both channels propose.
     let place = |list: &Proposed| -> BTreeMap<u32, usize> {
         list.units.iter().enumerate().map(|(at, &unit)| (unit, at)).collect()
     };
@@ -105,7 +105,8 @@ fn one(task: &Task<'_, '_>, budget: u64, scratch: &mut Scratch, progress: &Progr
         room.texts += room.tables;
     }
     let others: Vec<u32> = second.units.iter().copied().filter(|&unit| !is_common(unit)).collect();
-    // A unit of the first channel that did not fit its share may still fit the second's.
+    // A unit of the first channel that did not fit into its share may still fit into the second channel's
+    // share.
     costs.fill(others.into_iter(), room.texts, policy, &mut chosen)?;
     chosen.truncate(task.most);
     let left = budget.saturating_sub(whole.context.tokens + gap);
@@ -127,7 +128,7 @@ fn one(task: &Task<'_, '_>, budget: u64, scratch: &mut Scratch, progress: &Progr
     Ok(whole)
 }
 
-/// Return the copies of printed units that are not printed.
+/// Return the copies of printed units. They are not printed themselves.
 fn printed_copies(rows: &Context, lists: [&Proposed; 2]) -> Vec<(u32, u32)> {
     let is_printed = |unit: u32| rows.rows.iter().any(|row| row.unit == unit);
     let copies = lists.into_iter().flat_map(|list| list.copies.iter().copied());
@@ -137,7 +138,7 @@ fn printed_copies(rows: &Context, lists: [&Proposed; 2]) -> Vec<(u32, u32)> {
     copies
 }
 
-/// Replace units of the second list by their copies in the first one: both propose the same text.
+/// Replace units of the second list by their copies in the first list, because both propose the same text.
 fn without_copies(task: &Task<'_, '_>, first: &Proposed, second: &mut Proposed) -> Result<()> {
     let Some(copies) = task.query.parts.copies()?.filter(|_| task.query.once) else { return Ok(()) };
     for unit in &mut second.units {
@@ -179,7 +180,7 @@ struct Purse {
 /// Cost of printing a unit.
 struct Costs<'a, 'p> {
     task: &'a Task<'a, 'p>,
-    /// Cost of the header of the units and of the gap before it.
+    /// Cost of the header before the units and of the gap before the header.
     head: u64,
 }
 
@@ -190,8 +191,8 @@ impl<'a, 'p> Costs<'a, 'p> {
         Ok(Self { task, head: tokens - cost + GAP.1 })
     }
 
-    /// Return (tokens of a context with only this unit, tokens of its row). The row numbers of the first 999
-    /// rows cost the same; with more rows the context still stays within the budget.
+    /// Return (tokens of a context with only this unit, tokens of its row). Row numbers up to 999 cost the
+    /// same. With more rows the context still stays within the budget.
     fn printed(&self, unit: u32) -> Result<(u64, u64)> {
         let renderer = self.task.query.printers.rows(Style::Ket)?;
         let (units, policy) = (self.task.query.parts.units()?, FillPolicy::FirstOverflowStops);
@@ -204,7 +205,7 @@ impl<'a, 'p> Costs<'a, 'p> {
         Ok(self.printed(unit)?.1)
     }
 
-    /// Take units in order while they fit `room`; return their cost.
+    /// Take units in order while they fit into `room`, and return their total cost.
     fn fill(
         &self,
         units: impl Iterator<Item = u32>,
@@ -229,7 +230,7 @@ impl<'a, 'p> Costs<'a, 'p> {
     }
 }
 
-/// A single channel with the whole budget; neighbours are `joined`, unless units are proposed.
+/// A single channel with the whole budget. Neighbouring units are joined if `joined`, except for proposals.
 fn alone(
     task: &Task<'_, '_>,
     channel: &dyn Channel,

@@ -1,4 +1,4 @@
-//! The channel `bm25`: units ranked by their words, or by learned weights of terms if the index has them.
+//! The channel `bm25`: ranks units by their keywords, or by learned term weights if the index has them.
 
 use super::channel::Channel;
 use super::query::{need, Query};

@@ -1,4 +1,4 @@
-//! The `Channel` trait, one way of ranking units for a query.
+//! The `Channel` trait: one way of ranking units for a query.
 
 use super::options::Options;
 use super::print::{print_ranked, List, Printed, Room};
@@ -16,16 +16,17 @@ use crate::sparse::Scored;
 pub trait Channel: Sync {
     fn name(&self) -> &str;
 
-    /// Return which part of the index this channel needs and the index lacks.
+    /// Return the part that this channel needs and the index lacks, if any.
     fn missing(&self, parts: &Parts<'_>) -> Option<&'static str>;
 
-    /// Return whether the index was built for this channel but holds nothing for it; its share then goes to
-    /// the others.
+    /// Return whether the index was built for this channel but has no data for it. Its share then goes to the
+    /// other channels.
     fn is_empty(&self, _parts: &Parts<'_>) -> Result<bool> {
         Ok(false)
     }
 
-    /// Return whether the budget determines which units are candidates, not only how many are printed.
+    /// Return whether the budget also determines which units are candidates, instead of only how many are
+    /// printed.
     fn depends_on_budget(&self) -> bool {
         false
     }
@@ -35,7 +36,7 @@ pub trait Channel: Sync {
         self.style(options, alone).map(drop)
     }
 
-    /// Return how rows are printed, depending on whether the channel is `alone` in the context.
+    /// Return the style of the rows. It depends on whether the channel is `alone` in the context.
     fn style(&self, options: &Options, alone: bool) -> Result<Style> {
         match alone {
             true => Ok(Style::Cited),
@@ -43,8 +44,8 @@ pub trait Channel: Sync {
         }
     }
 
-    /// Return the best `wanted` units that pass [`Query::mask`], best first; fewer only if there are no more.
-    /// An empty result means that nothing matches.
+    /// Return the best `wanted` units that pass [`Query::mask`], best first. The list is shorter only if
+    /// there are no more units, and empty if nothing matches.
     fn rank(
         &self,
         _query: &Query<'_, '_>,
@@ -56,7 +57,7 @@ pub trait Channel: Sync {
         Err(Error::input(format!("channel {} prints tables: it gives no ranking of units", self.name())))
     }
 
-    /// Return why each of these units has its rank, or nothing if the channel cannot explain itself.
+    /// Return the reason for the rank of each unit, or nothing if the channel has no explanations.
     fn explain(&self, _query: &Query<'_, '_>, _units: &[u32], _progress: &Progress) -> Result<Vec<Reason>> {
         Ok(Vec::new())
     }

@@ -1,5 +1,5 @@
-//! The channel of CG-RAG: vector similarity propagated along citations, references and neighbours, combined
-//! with word matches.
+//! The channel of CG-RAG: propagates vector similarity along citations, references and neighbouring texts,
+//! and combines it with keyword matches.
 
 use super::channel::Channel;
 use super::options::Options;
@@ -15,10 +15,10 @@ use crate::sparse::Scored;
 
 pub struct Cited;
 
-/// Rounds of messages, as in the paper.
+/// Rounds of message passing, as in the paper.
 const LAYERS: usize = 2;
-/// The weight of a text without a word of the query, with the vectors of a model and with those fitted to the
-/// corpus, which say less (chosen on the development half of the technical documentation).
+/// The weight of a text without any keyword of the query: with a model's vectors, and with vectors fitted to
+/// the corpus, which are weaker evidence. Chosen on the development half of the technical documentation.
 const EPSILON: f64 = 0.6;
 const EPSILON_FITTED: f64 = 0.1;
 const DIRECTIONS: [&str; 4] = ["cited_to_citing", "citing_to_cited", "both", "none"];
@@ -107,7 +107,7 @@ impl Channel for Cited {
     }
 }
 
-/// Return the links between a text and its neighbour, from the text's point of view.
+/// Return the links between a text and its neighbour, as seen from the text.
 fn told(kinds: u8) -> Vec<Bridge> {
     let all =
         [(CITED, Kind::Cites), (CITING, Kind::Cited), (REFERENCE, Kind::Refers), (ADJACENT, Kind::Follows)];

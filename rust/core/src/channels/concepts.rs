@@ -1,4 +1,4 @@
-//! The channel of G2ConS: search over the graph of concepts.
+//! The channel of G2ConS: searches the graph of concepts.
 
 use super::channel::Channel;
 use super::options::Options;
@@ -14,7 +14,7 @@ use crate::vector::simd::Level;
 
 pub struct Concepts;
 
-/// The number of edges that a search follows from its first concepts.
+/// The number of edges that a search follows from its initial concepts.
 const DEPTH: usize = 2;
 
 impl Concepts {

@@ -1,5 +1,5 @@
-//! The skeleton of the chunks that concepts selected (G2ConS), for modes that can do without one: if no chunk
-//! was extracted it is empty, and its share goes to the others.
+//! The skeleton of the chunks that concepts selected (G2ConS), for modes that can work without it. If no
+//! chunk was extracted, the skeleton is empty and its share goes to the other channels.
 
 use super::channel::Channel;
 use super::options::Options;

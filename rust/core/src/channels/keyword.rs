@@ -1,4 +1,4 @@
-//! The channel of KET-RAG's text-keyword graph (Algorithm 4): keywords near the query bring in the units that
+//! The channel of KET-RAG's text-keyword graph (Algorithm 4): keywords near the query select the units that
 //! contain them.
 
 use super::channel::{published, Channel};
@@ -15,10 +15,10 @@ use crate::vector::simd::Level;
 
 pub struct Keyword;
 
-/// Name of the vectors that an approximate search may have searched.
+/// Name of the vectors for which the caller may supply candidates of an approximate search.
 const LIST: &str = "keywords";
 
-/// The option `seed_keywords`: maximum number of keywords that bring in units.
+/// The option `seed_keywords`: maximum number of keywords that select units.
 fn most_seeds(options: &Options) -> Result<Option<usize>> {
     options.bound("keyword", "seed_keywords")
 }
@@ -46,7 +46,8 @@ impl Channel for Keyword {
         Ok(if published(self.name(), options)? { Style::Published } else { Style::Ket })
     }
 
-    /// The pool holds twice the budget. It is filled from the keywords near the query if these are enough.
+    /// The pool holds twice the budget. It is filled from the supplied keywords near the query if they are
+    /// enough.
     fn rank(
         &self,
         query: &Query<'_, '_>,
@@ -62,7 +63,8 @@ impl Channel for Keyword {
         let (vector, most) = (query.vector()?, most_seeds(query.options)?);
         let limit = budget.saturating_mul(2);
         let scratch: &mut PoolScratch = scratch.of();
-        // Proposals of an approximate search are used only without a filter; with one the search is exact.
+        // Candidates of an approximate search are used only without a filter. With a filter the search is
+        // exact.
         let proposed = query.near(LIST).filter(|_| query.mask.is_none());
         let near = proposed.map(|near| keywords.pool_near(vector, limit, most, near, scratch));
         let pool = match near.transpose()?.flatten() {

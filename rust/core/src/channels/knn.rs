@@ -1,5 +1,5 @@
 //! The channel `knn`: text search plus the nearest neighbours of each hit (KNNG-RAG). A chunk that is split
-//! represents all of its units.
+//! stands for all of its units.
 
 use super::channel::Channel;
 use super::query::{need, Query};
@@ -13,7 +13,7 @@ use crate::vector::simd::Level;
 
 pub struct Knn;
 
-/// With a filter that passes fewer than one chunk in this many, only the passing chunks are scored.
+/// If a filter passes fewer than one chunk in this number, only the passing chunks are scored.
 const FEW: usize = 16;
 
 impl Channel for Knn {

@@ -41,7 +41,7 @@ pub static CHANNELS: &[&dyn Channel] = &[
     &cited::Cited,
 ];
 
-/// Return the built-in channel of this name; other names refer to given rankings.
+/// Return the built-in channel with this name. All other names refer to rankings supplied by the caller.
 pub fn find(name: &str) -> Option<&'static dyn Channel> {
     CHANNELS.iter().copied().find(|channel| channel.name() == name)
 }

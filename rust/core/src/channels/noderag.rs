@@ -73,7 +73,7 @@ impl Channel for NodeRag {
             return Ok(vec![Printed { no_match: true, ..Printed::default() }; room.budgets.len()]);
         }
         let blocks = nodes.blocks();
-        // Chunks whose units are all printed elsewhere in the context are omitted.
+        // Chunks whose units are all printed in other parts of the context are omitted.
         let elsewhere = |unit: u32| room.without.binary_search(&unit).is_ok();
         let printed_already = |chunk: usize| chunks.units(chunk).all(elsewhere);
         found.retain(|s| {

@@ -1,6 +1,6 @@
-//! Options of a query: an open map from which each channel reads and checks its entries.
+//! Options of a query: an open map from which each channel reads and checks its own entries.
 //!
-//! There are no defaults here: callers send the values of the settings. A channel ignores the options of
+//! There are no defaults here: callers send the value of every setting. A channel ignores the options of
 //! other channels.
 
 use crate::error::{Error, Result};
@@ -30,7 +30,7 @@ impl Options {
         })
     }
 
-    /// Return a number from 0 up, or `None` for no bound.
+    /// Return a non-negative integer, or `None` for no limit.
     pub fn bound(&self, channel: &str, name: &str) -> Result<Option<usize>> {
         match self.get(channel, name)? {
             Value::None => Ok(None),
@@ -39,7 +39,7 @@ impl Options {
         }
     }
 
-    /// Return a number from 0 up.
+    /// Return a non-negative integer.
     pub fn count(&self, channel: &str, name: &str) -> Result<usize> {
         match self.bound(channel, name)? {
             Some(count) => Ok(count),
@@ -56,7 +56,7 @@ impl Options {
         }
     }
 
-    /// Return a number from 0 to 1, or `None` for nothing.
+    /// Return a number from 0 to 1, or `None` if there is no value.
     pub fn real_or_none(&self, channel: &str, name: &str) -> Result<Option<f64>> {
         match self.get(channel, name)? {
             Value::None => Ok(None),
@@ -64,7 +64,7 @@ impl Options {
         }
     }
 
-    /// Return one of several keywords.
+    /// Return one of several allowed keywords.
     pub fn choice(&self, channel: &str, name: &str, choices: &[&'static str]) -> Result<&'static str> {
         let value = self.get(channel, name)?;
         let found = choices.iter().find(|choice| matches!(value, Value::Text(text) if text == *choice));

@@ -1,4 +1,4 @@
-//! Printing of a channel: one section per budget, from units that are ranked once for all budgets.
+//! Printing of a channel: one section per budget, from a single ranking of the units.
 
 use super::query::{evidence, Query};
 use crate::error::Result;
@@ -18,10 +18,10 @@ pub struct Section {
     pub end: usize,
 }
 
-/// The space in which a channel may print.
+/// The space that a channel may print into.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Room<'a> {
-    /// One section is printed per budget.
+    /// Token budgets. One section is printed for each.
     pub budgets: &'a [u64],
     /// Maximum number of units.
     pub units: usize,
@@ -31,7 +31,7 @@ pub struct Room<'a> {
     pub alone: bool,
     /// Whether neighbouring units may be printed as one passage.
     pub joined: bool,
-    /// Whether unused tokens of one table may go to another table of the channel.
+    /// Whether unused tokens of one table may be used by another table of the channel.
     pub rollover: bool,
 }
 
@@ -40,19 +40,19 @@ pub struct Room<'a> {
 pub struct Printed {
     pub context: Context,
     pub scores: Vec<f64>,
-    /// The relevance of each row, from 0 to 1, falling.
+    /// The relevance of each row, from 0 to 1, never rising.
     pub relevance: Vec<f64>,
     /// Passages were found, but none is relevant enough to answer the query.
     pub nothing_fits: bool,
     pub sections: Vec<Section>,
-    /// For a channel that prints nodes of a graph, the node of each row, or `u32::MAX` if the row is a unit.
-    /// Empty if all rows are units; a row that is not a unit has the unit `u32::MAX`.
+    /// For a channel that prints nodes of a graph: the node of each row, or `u32::MAX` if the row is a unit.
+    /// A row that is not a unit has the unit `u32::MAX`. Empty if all rows are units.
     pub nodes: Vec<u32>,
-    /// (printed unit, equal or nearly equal unit that is left out for it).
+    /// (printed unit, an equal or nearly equal unit that is omitted).
     pub copies: Vec<(u32, u32)>,
-    /// Nothing matches the query, whatever the budget.
+    /// Nothing matches the query, regardless of the budget.
     pub no_match: bool,
-    /// Units were ranked, but none is as relevant as the query wants.
+    /// Units were ranked, but none reaches the requested relevance.
     pub below_min_score: bool,
 }
 
@@ -65,12 +65,13 @@ pub struct List<'a> {
     pub each_budget: bool,
 }
 
-/// Units ranked at first, enough for most budgets. Most units cost more tokens than this.
+/// Number of units ranked at first. It is enough for most budgets, because most units cost more tokens than
+/// this.
 const LEAST_RANKED: u64 = 64;
 const USUAL_TOKENS: u64 = 40;
 
-/// Print the units that `rank(wanted, budget)` returns for each budget. It is called again with a larger
-/// `wanted` until the list exceeds the budget.
+/// Print the units that `rank(wanted, budget)` returns for each budget. If a list is used up before the
+/// budget, `rank` is called again with a larger `wanted`.
 pub fn print_ranked(
     query: &Query<'_, '_>,
     room: &Room<'_>,
@@ -134,7 +135,7 @@ fn one_ranking(
             false => renderer.render(units, &ids, budget, policy, oversize),
         });
         let printed = printed.collect::<Result<Vec<_>>>()?;
-        // A list that was used up although more units exist is ranked again, longer.
+        // If a list was used up although more units exist, rank again for a longer list.
         let used = |context: &Context| context.rows.iter().map(|row| row.count as usize).sum::<usize>();
         let wants_more = |context| used(context) == ids.len() && ids.len() < room.units;
         if wanted < most && !exhausted && printed.iter().any(wants_more) {
@@ -151,7 +152,7 @@ fn one_ranking(
 }
 
 fn with_scores(context: Context, found: &Distinct, room: &Room<'_>, channel: &str) -> Printed {
-    // Rows keep the ranking's order, so one pass finds their scores.
+    // Rows are in the order of the ranking, so one pass finds their scores.
     let mut rest = found.ranked.iter();
     let score = |row: &Row| rest.find(|s| s.id == row.unit).map_or(f64::NAN, |s| s.score);
     let scores = context.rows.iter().map(score).collect();

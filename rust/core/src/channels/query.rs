@@ -1,4 +1,4 @@
-//! One query as channels see it, with lazily computed parts that they share.
+//! One query as the channels see it, with lazily computed parts that they share.
 
 use super::options::Options;
 use crate::error::{Error, Result};
@@ -13,7 +13,8 @@ use crate::text::bpe::Encoding;
 use crate::vector::reference_dot;
 use std::cell::OnceCell;
 
-/// Printers of rows and tables for one encoding, kept between queries because they count row marks only once.
+/// Printers of rows and tables for one encoding. They are reused between queries because they count the
+/// tokens of row marks only once.
 pub struct Printers {
     encoding: Encoding,
     cited: Renderer<Encoding>,
@@ -40,7 +41,7 @@ impl Printers {
         &self.encoding
     }
 
-    /// Return the printer of ranked units. Styles of sources belong to the tables.
+    /// Return the printer of ranked units. Styles of sources belong to the printer of tables.
     pub fn rows(&self, style: Style) -> Result<&Renderer<Encoding>> {
         match style {
             Style::Cited => Ok(&self.cited),
@@ -61,7 +62,7 @@ impl Printers {
     }
 }
 
-/// Units, best first, ranked by a function of the caller under the name of the channel that it replaces.
+/// Units, best first, ranked by a function of the caller that replaces the channel with this name.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ranking<'a> {
     pub channel: &'a str,
@@ -69,16 +70,16 @@ pub struct Ranking<'a> {
     pub scores: &'a [f64],
 }
 
-/// A query and its optional inputs from the caller. The lists are short, so lookups are linear.
+/// A query and the optional inputs from the caller. The lists are short, so lookups are linear.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Question<'a> {
     pub text: &'a str,
-    /// The query's vector from the index's embedder; `None` if that is the built-in one.
+    /// The query's vector from the index's embedder; `None` if the embedder is the built-in one.
     pub vector: Option<&'a [f32]>,
     /// The query's terms, if the index has learned weights.
     pub terms: Option<QueryTerms<'a>>,
-    /// Candidates of approximate searches by list name, strictly ascending. They are scored exactly; if they
-    /// are not enough, everything is scored.
+    /// Candidates of approximate searches by list name, strictly ascending. They are scored exactly. If they
+    /// are not enough, all vectors are scored.
     pub near: &'a [(&'a str, &'a [u32])],
     /// Rankings supplied by the caller.
     pub given: &'a [Ranking<'a>],
@@ -94,9 +95,9 @@ pub struct Query<'a, 'p> {
     pub options: &'a Options,
     pub policy: FillPolicy,
     pub oversize: OversizePolicy,
-    /// Only these units may be printed; others may still lead to them.
+    /// If set, only these units may be printed. Other units may still lead to them.
     pub mask: Option<&'a Mask>,
-    /// Whether copies are printed once and neighbours joined.
+    /// Whether only one of several copies is printed and neighbouring units are printed as one passage.
     pub once: bool,
     /// Units that are less relevant are not printed.
     pub min_score: f64,
@@ -117,7 +118,7 @@ impl<'a, 'p> Query<'a, 'p> {
         Self { mode, question, parts, printers, options, policy, oversize, mask, once, min_score, fitted }
     }
 
-    /// Return the query's vector: the caller's, or that of the space fitted on the corpus.
+    /// Return the query's vector, from the caller or from the vectors fitted on the corpus.
     pub fn vector(&self) -> Result<&[f32]> {
         if let Some(vector) = self.question.vector {
             return Ok(vector);
@@ -131,8 +132,8 @@ impl<'a, 'p> Query<'a, 'p> {
         Ok(self.fitted.get_or_init(|| vector))
     }
 
-    /// Return the learned weights of the index and the query's, if the index has them. Errors: the caller has not
-    /// weighed the query.
+    /// Return the learned weights of the index and of the query, if the index has them. Errors: the caller
+    /// did not supply the weights of the query's terms.
     pub fn weighed(&self) -> Result<Option<Weighed<'_>>> {
         let Some(postings) = self.parts.terms()? else { return Ok(None) };
         let missing =
@@ -148,8 +149,8 @@ impl<'a, 'p> Query<'a, 'p> {
     }
 }
 
-/// Return what is known about a query and each of some units; `None` for one that does not exist, as a node of a graph,
-/// and for all if the index has neither links nor vectors of a model.
+/// Return the evidence about a query and each of the given units. It is `None` for a unit that does not
+/// exist, such as a graph node, and for all units if the index has neither links nor vectors of a model.
 pub fn evidence(parts: &Parts<'_>, question: Question<'_>, units: &[u32]) -> Result<Vec<Option<Evidence>>> {
     let judge = parts.links()?.map(|links| Judge::new(links, question.text));
     let rows = question.vector.map_or(Ok(None), |_| parts.unit_vectors())?;
@@ -166,13 +167,13 @@ pub fn evidence(parts: &Parts<'_>, question: Question<'_>, units: &[u32]) -> Res
     Ok(units.iter().map(one).collect())
 }
 
-/// Return whether a vector is zero. It is similar to nothing, so there is no match, rather than the first
-/// ids.
+/// Return whether a vector is zero. A zero vector is not similar to anything, so nothing matches. Ranking by
+/// it would return the first ids.
 pub fn silent(vector: &[f32]) -> bool {
     vector.iter().all(|&x| x == 0.0)
 }
 
-/// Return a part whose presence was checked before the channel ran.
+/// Return a part that was checked to exist before the channel ran.
 pub fn need<T>(part: Option<T>) -> Result<T> {
     part.ok_or_else(|| Error::Internal("a channel ran without a part that it needs".into()))
 }

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-/// One buffer per requested type; there are only a handful, so lookup is linear.
+/// One buffer per type. There are only a few types, so lookup is linear.
 #[derive(Debug, Default)]
 pub struct Scratch(Vec<Box<dyn Any + Send>>);
 

@@ -1,5 +1,5 @@
 //! Local search over the skeleton (KET-RAG, Algorithm 2): tables of the entities nearest to the query, of
-//! their relations, and of the units to which they lead.
+//! their relations, and of the units to which they are linked.
 
 use super::channel::{published, Channel};
 use super::options::Options;
@@ -17,12 +17,12 @@ use crate::vector::{self, Filter};
 
 pub struct Skeleton;
 
-/// Name of the vectors that an approximate search may have searched.
+/// Name of the vectors for which the caller may supply candidates of an approximate search.
 const LIST: &str = "entities";
 /// The channel name of its sections.
 const TABLES: &str = "kg";
 
-/// The option `seed_entities`: number of entities with which local search begins.
+/// The option `seed_entities`: number of entities from which local search starts.
 fn seeds(options: &Options) -> Result<usize> {
     options.count("skeleton", "seed_entities")
 }
@@ -83,7 +83,7 @@ impl Channel for Skeleton {
     }
 }
 
-/// Return the entities nearest to the query, among the proposed ones if these are enough.
+/// Return the entities nearest to the query. The caller's candidates are used if they are enough.
 fn nearest(
     skeleton: &View<'_>,
     query: &Query<'_, '_>,
@@ -93,7 +93,7 @@ fn nearest(
     let (vectors, codes) = (need(skeleton.vectors)?, skeleton.codes.as_ref());
     let count = seeds(query.options)?.min(vectors.len());
     if let Some(mask) = query.mask {
-        // A row depends on its sources: an entity without a source that passes the filter is hidden.
+        // A row depends on its sources, so an entity without a source that passes the filter is hidden.
         let sources = skeleton.graph.arrays.units;
         let left = Mask::from_fn(vectors.len(), |entity| mask.any(sources.row(entity)));
         let left = Filter::Bits(left.bits());
@@ -107,7 +107,7 @@ fn nearest(
     vector::top_k(&vectors, codes, vector, count, Filter::All, Level::best(), scratch.of())
 }
 
-/// Give each source the score of the entity that led to it.
+/// Give each source the score of the entity that is linked to it.
 fn printed(found: LocalContext, nearest: &[Scored]) -> Printed {
     let scores = found.brought_by.iter().map(|&place| nearest[place].score).collect();
     let sections = found.sections.iter().map(|s| Section {

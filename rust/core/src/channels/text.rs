@@ -14,7 +14,7 @@ use crate::vector::Filter;
 
 pub struct Text;
 
-/// Name of the vectors that an approximate search may have searched.
+/// Name of the vectors for which the caller may supply candidates of an approximate search.
 const LIST: &str = "units";
 
 impl Channel for Text {

@@ -14,7 +14,7 @@ use crate::sparse::Scored;
 
 pub struct Walk;
 
-/// Return the vectors if query and index have those of a model. The space fitted on the corpus does not help
+/// Return the vectors if query and index have vectors of a model. Vectors fitted on the corpus do not improve
 /// the walk, which then runs without vectors.
 fn dense<'a>(query: &'a Query<'_, '_>) -> Result<Option<walk::Dense<'a>>> {
     let Some(vector) = query.question.vector else { return Ok(None) };
@@ -50,7 +50,7 @@ impl Channel for Walk {
     }
 
     fn explain(&self, query: &Query<'_, '_>, units: &[u32], progress: &Progress) -> Result<Vec<Reason>> {
-        // Separate buffers, so that a ranking without explanation keeps no trace.
+        // Use separate buffers, so that rankings without explanations record no trace.
         let mut scratch = Scratch::default();
         scratch.of::<walk::Scratch>().trace = Trace::wanted();
         self.rank(query, 1, 0, &mut scratch, progress)?;

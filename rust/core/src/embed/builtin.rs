@@ -21,24 +21,25 @@ const TEXTS: &str = "the vectors of texts";
 
 /// BM25's saturation of repeated words. Length needs no term: vectors are normalised.
 const K1: f64 = 1.2;
-/// Directions computed in addition to the requested ones, so that the last ones converge too.
+/// Directions computed in addition to the requested ones, so that the last requested ones converge too.
 const SPARE: usize = 8;
 /// A direction weaker than this fraction of the strongest (as eigenvalues) is rounding noise.
 const WEAKEST: f64 = 1e-7;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// Number of dimensions; a small corpus yields fewer. 128 are enough for about 2,000 units; for 9,000
-    /// units the space needs 256 to reach BM25 and 512 to beat it, while its fusion with BM25 already gains
-    /// at 128.
+    /// Number of dimensions. A small corpus yields fewer. 128 dimensions are enough for about 2,000 units.
+    /// For 9,000 units, the space needs 256 to reach BM25 and 512 to beat it, but its fusion with BM25
+    /// already gains at 128.
     pub dims: usize,
     /// Exponent of the inverse document frequency. 2 clearly beats BM25's 1 on multi-hop questions, which
     /// rare names decide.
     pub idf_power: u32,
-    /// Rounds of subspace iteration. With 3, coverage varies by about 3 points between seeds; from 5 on by
-    /// one or two, as with the exact directions.
+    /// Rounds of subspace iteration. With 3, coverage varies by about 3 points between seeds. From 5 on it
+    /// varies by 1 or 2 points, as with exact directions.
     pub rounds: usize,
-    /// Maximum number of units, evenly spaced, on which directions are found; word vectors use all units.
+    /// Maximum number of units, evenly spaced, from which directions are computed. Word vectors use all
+    /// units.
     pub sample: usize,
     pub seed: u64,
 }
@@ -83,7 +84,7 @@ pub fn fit(
     if width == 0 || values.iter().all(|&x| x == 0.0) {
         return Ok(Basis { values: zeros(words, WORDS)?, dims: 1 });
     }
-    // Words missing from the sample have zero rows throughout and are left out until the end.
+    // Words missing from the sample have only zeros in their rows and are left out until the end.
     let place = places(&few)?;
     let few = narrowed(few.view(), &place)?;
     let few_turned = turned(few.view())?;
@@ -95,8 +96,8 @@ pub fn fit(
     let (basis, energy) = directions(few.view(), few_turned.view(), width, options, &run)?;
     drop((few, few_turned));
     let dims = energy.iter().take(options.dims).filter(|&&x| x > WEAKEST * energy[0]).count().max(1);
-    // V = A^T (A V) / eigenvalues over every unit: the next step of the power method. On the sampled units it
-    // changes nothing; words missing from the sample get their vectors here.
+    // V = A^T (A V) / eigenvalues over every unit, the next step of the power method. For the sampled units
+    // it changes nothing. Words missing from the sample get their vectors here.
     let narrow = cut(&basis, width, dims)?;
     drop(basis);
     let mut units_in = multiply(narrowed(all, &place)?.view(), &narrow, dims, threads, progress)?;

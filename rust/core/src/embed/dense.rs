@@ -1,6 +1,6 @@
-//! Dense and sparse products of the built-in embedder in a fixed order of operations: the bytes depend
+//! Dense and sparse products of the built-in embedder in a fixed order of operations, so the bytes depend
 //! neither on the number of threads nor on the processor. Wider registers are used only if each lane computes
-//! the same as scalar code, and no multiplication is fused with an addition.
+//! the same as scalar code, and multiplications are never fused with additions.
 
 use crate::cpu::wide;
 use crate::error::Result;
@@ -9,7 +9,7 @@ use crate::parallel::{fill_rows, map_ranges};
 use crate::progress::Progress;
 use crate::sparse::{prefetch_lines, CsrView};
 
-/// Columns of a dense matrix: from `first` on, of each of its rows of `width` values.
+/// A range of columns of a dense matrix: from `first` on, in each of its rows of `width` values.
 #[derive(Clone, Copy)]
 pub struct Columns<'a> {
     pub values: &'a [f32],
@@ -17,9 +17,9 @@ pub struct Columns<'a> {
     pub first: usize,
 }
 
-/// Values of a row that stay in registers while rows are added to them.
+/// Number of values of a row that stay in registers while rows are added to them.
 const LANES: usize = 64;
-/// Rows that are prefetched before they are added, because they are scattered in memory.
+/// Number of rows that are prefetched before they are added, because they are scattered in memory.
 const AHEAD: usize = 6;
 
 /// `sum += weights[i] * dense[ids[i]]` for `sum.len()` columns, one row after the other. `next` are the ids

@@ -11,11 +11,11 @@ use crate::vector::{divide_rows, normalise_rows, reference_dots, Vectors};
 use std::ops::Range;
 use std::sync::Mutex;
 
-/// Sums that stay in registers while rows are added to them.
+/// Number of sums that stay in registers while rows are added to them.
 const LANES: usize = 32;
-/// Rows that are added to one block of sums in turn, so that they stay in the L1 cache.
+/// Number of rows that are added to one block of sums in turn, so that they stay in the L1 cache.
 const BLOCK: usize = 16;
-/// Rows that are prefetched before they are added, because they are scattered in memory.
+/// Number of rows that are prefetched before they are added, because they are scattered in memory.
 const AHEAD: usize = 6;
 
 /// Add the rows `ids` of `dense` to `sum`, one after the other. `next` are the ids that follow after the next
@@ -117,9 +117,9 @@ fn to_unit(means: &mut [f32], d: usize, threads: usize) -> Result<()> {
     })
 }
 
-/// Maximum size in bytes of the sentence vectors held at a time.
+/// Maximum size in bytes of the sentence vectors in memory.
 pub const ROOM: usize = 896 << 20;
-/// Sentences that a thread embeds at a time.
+/// Number of sentences that a thread embeds at a time.
 const GRAIN: usize = 256;
 
 /// Like [`keyword_means`] of the vectors that [`super::builtin::embed_rows`] computes from the words of
@@ -154,7 +154,7 @@ pub fn keyword_means_by_words(
     sentence_words.require_sorted()?;
     word_sentences.require_sorted()?;
     let at_once = (room / size_of::<f32>() / sentences.max(1)).clamp(LANES, d.max(LANES));
-    // Equal parts, as many as needed, each a whole number of lanes.
+    // Use as many equal parts as needed, each a whole number of lanes.
     let step = d.div_ceil(d.div_ceil(at_once)).next_multiple_of(LANES);
     progress.expect((d.div_ceil(step) * (sentences + words)) as u64);
     let what = "the vectors of sentences";

@@ -11,11 +11,11 @@ use crate::text::strings::Strings;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-/// Bytes up to which offsets and other arrays of small values are verified and unpacked as a whole: it takes milliseconds, and
-/// then no read has to ask whether they are. Larger ones are unpacked as they are read, so that the first
-/// question takes no longer in a large index.
+/// Offsets and other arrays of small values up to this size in bytes are verified and unpacked as a whole.
+/// This takes milliseconds, and later reads need no check. Larger arrays are unpacked as they are read, so
+/// the first query is not slower in a large index.
 const SMALL: usize = 1 << 22;
-/// The same for arrays with changes, which are put together for one generation, until the next change.
+/// The same limit for arrays with changes, whose merged form is used only until the next change.
 const SMALL_COMPOSED: usize = 1 << 16;
 
 /// Mapped arrays under names such as `units.unit_tokens` (stage, dot, array).
@@ -48,7 +48,7 @@ impl From<Arc<MappedFile>> for Held {
 pub type Sparse<'a, T> = (&'a [T], Option<Guard<'a>>);
 
 impl Arrays {
-    /// `by_blocks`: the files are verified as they are read.
+    /// `by_blocks`: whether files are verified as they are read.
     pub fn new<H: Into<Held>>(files: impl IntoIterator<Item = (String, H)>, by_blocks: bool) -> Self {
         let by_name = files.into_iter().map(|(name, file)| (name, (file.into(), OnceLock::new()))).collect();
         Self { by_name, by_blocks, weights: OnceLock::new() }
@@ -58,8 +58,8 @@ impl Arrays {
         self.by_blocks
     }
 
-    /// Verify and unpack the rest of the arrays from which queries have read, the smallest first, up to `most`
-    /// bytes. Return the number of bytes.
+    /// Verify and unpack the rest of the arrays that queries have read from, smallest first, up to `most`
+    /// bytes. Returns the number of bytes.
     pub fn read_ahead(&self, most: usize, progress: &Progress) -> Result<usize> {
         let mut arrays: Vec<&Arc<MappedArray>> =
             self.by_name.values().filter_map(|(_, made)| made.get()).collect();
@@ -75,7 +75,7 @@ impl Arrays {
         Ok(size)
     }
 
-    /// Return the weights of the walk's links, once they are computed.
+    /// Return the weights of the walk's links if they are already computed.
     pub(super) fn weights(&self) -> &OnceLock<Weights> {
         &self.weights
     }
@@ -97,7 +97,7 @@ impl Arrays {
         }
     }
 
-    /// Return the changes of an earlier array that an array is, if it is.
+    /// Return the changes if the array is stored as changes to an earlier array.
     pub fn changes(&self, name: &str) -> Result<Option<Changes<'_>>> {
         Ok(self.array(name)?.changes())
     }
@@ -107,17 +107,18 @@ impl Arrays {
         self.array(name)?.values()
     }
 
-    /// Return whether an array can be read in place, and is verified as it is read: not if it has changes.
+    /// Return whether an array can be read in place and is verified as it is read. An array with changes
+    /// cannot.
     pub fn is_mapped(&self, name: &str) -> bool {
         self.by_blocks && self.array(name).is_ok_and(|array| !array.is_composed())
     }
 
-    /// Return values of which a few will be read, with their guard.
+    /// Return values of which only a few will be read, with their guard.
     pub fn sparse<T: Item>(&self, name: &str) -> Result<Sparse<'_, T>> {
         self.array(name)?.guarded()
     }
 
-    /// Return values each of which is verified and unpacked when it is read.
+    /// Return values that are verified and unpacked individually when they are read.
     pub fn items<T: Item>(&self, name: &str) -> Result<Items<'_, T>> {
         match self.by_blocks {
             true => self.array(name)?.items(),
@@ -125,8 +126,8 @@ impl Arrays {
         }
     }
 
-    /// Return values of which a query may read a few or most: of a large array each is verified and unpacked when it is
-    /// read, of a small one all are now.
+    /// Return values of which a query may read a few or most. Values of a large array are verified and
+    /// unpacked when they are read, and those of a small array immediately.
     pub fn lazy<T: Item>(&self, name: &str) -> Result<Items<'_, T>> {
         match self.is_lazy(name)? {
             true => self.array(name)?.items(),
@@ -139,7 +140,8 @@ impl Arrays {
         Ok(self.by_blocks && array.size() > if array.is_composed() { SMALL_COMPOSED } else { SMALL })
     }
 
-    /// Return an array that [`Arrays::lazy`] does not unpack, to be shared by what is computed from it as it is read.
+    /// Return an array that [`Arrays::lazy`] does not unpack. It is shared with values that are computed from
+    /// it as they are read.
     pub fn shared(&self, name: &str) -> Result<Option<Arc<MappedArray>>> {
         Ok(if self.is_lazy(name)? { Some(self.array(name)?.clone()) } else { None })
     }
@@ -150,7 +152,7 @@ impl Arrays {
         Ok(if self.by_blocks { Some([of("blob")?, of("offsets")?]) } else { None })
     }
 
-    /// Return the values as [`Arrays::lazy`] does; there must be exactly `length`.
+    /// Return the values as [`Arrays::lazy`] does. There must be exactly `length` of them.
     pub fn lazy_exactly<T: Item>(&self, name: &str, length: usize) -> Result<Items<'_, T>> {
         let values = self.lazy(name)?;
         self.require(name, values.len(), length)?;
@@ -164,7 +166,7 @@ impl Arrays {
         }
     }
 
-    /// Return the values; there must be exactly `length`.
+    /// Return the values. There must be exactly `length` of them.
     pub fn exactly<T: Item>(&self, name: &str, length: usize) -> Result<&[T]> {
         let values = self.values::<T>(name)?;
         self.require(name, values.len(), length)?;
@@ -245,7 +247,8 @@ mod tests {
 
     const COUNT: usize = SMALL / size_of::<u64>() + 10;
 
-    /// Write an array as an index has it, with the hashes of its blocks; if `damaged`, with another bit in its middle.
+    /// Write an array in the format of an index, with the hashes of its blocks. If `damaged`, flip a bit in
+    /// its middle.
     fn stored<T: Item>(folder: &Path, name: &str, values: &[T], damaged: bool) -> Arc<MappedFile> {
         let shape = Shape { kind: T::KIND, rows: values.len(), columns: None };
         let mut packed = pack(shape, bytemuck::cast_slice(values), 2, &Progress::none()).unwrap().unwrap();

@@ -10,7 +10,7 @@ pub struct Chunks<'a> {
 }
 
 impl<'a> Chunks<'a> {
-    /// `first_unit` has one offset more than there are chunks.
+    /// `first_unit` has one more offset than there are chunks.
     pub(super) fn new(first_unit: Items<'a, u64>) -> Self {
         Self { first_unit }
     }

@@ -1,5 +1,5 @@
-//! The arrays of documents, chunks, units and sentences after a few documents changed, as patches of the published
-//! ones, and the patches of the walk's arrays that follow from them.
+//! Patches of the arrays of documents, chunks, units and sentences after a few documents changed, and the
+//! resulting patches of the walk's arrays.
 
 use super::arrays::Arrays;
 use super::delta_locations::locations_of;
@@ -19,19 +19,19 @@ pub use crate::generation::delta_locations::New;
 
 /// A change of documents.
 pub struct Documents<'a> {
-    /// Documents that go, ascending.
+    /// Removed documents, ascending.
     pub gone: &'a [u32],
-    /// The published document before which each document that comes is; ascending.
+    /// For each added document, the published document before which it is inserted; ascending.
     pub before: &'a [u32],
     pub new: &'a New,
     pub language: Choice,
 }
 
-/// Patches of the arrays of both stages by name, and the present numbers.
+/// Patches of the arrays of both stages by name, and the new numbers of items.
 pub type Patches = (Vec<(String, Of, Patch)>, Vec<(Of, Numbering)>);
 
-/// Return the patches of the arrays below `arrays`, of which these are changes, given patches of `arrays`. Patches of
-/// arrays that are not changes of others are returned as they are.
+/// Given patches of `arrays`, return patches of the arrays below, of which `arrays` are themselves changes.
+/// Patches of arrays that are not changes of others are returned unchanged.
 pub fn from_below(arrays: &Arrays, (changed, numbers): Patches) -> Result<Patches> {
     let now = |of: Of| numbers.iter().find(|(own, _)| *own == of).map(|(_, numbers)| numbers);
     let mut first: Vec<(Of, &Numbering)> = Vec::new();
@@ -68,7 +68,8 @@ impl<'a> Stage<'a> {
         Ok(found?.as_slice())
     }
 
-    /// Patch rows of `width` values of the stage "units"; `of` are the numbers that its values are, by `map` for the new ones.
+    /// Patch rows of `width` values of the stage "units". `of` is the kind of item that the values number,
+    /// and `map` renumbers the values of the new rows.
     fn dense(
         &mut self,
         name: &str,
@@ -86,7 +87,7 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// Patch the vectors of a model: rows of codes, and their bits for the new ones.
+    /// Patch the vectors of a model: rows of codes, and the sign bits of the new rows.
     fn vectors(&mut self, name: &str, level: &Level) -> Result<()> {
         let new = self.new_of(name)?;
         let (rows, width) = self.arrays.shape(name)?;
@@ -141,7 +142,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Return the first position whose value is not below `id`; values ascend.
+/// Return the first position whose value is not less than `id`. The values ascend.
 fn first_of(values: Items<'_, u32>, id: u32) -> usize {
     let (mut low, mut high) = (0, values.len());
     while low < high {
@@ -159,7 +160,7 @@ fn spread(documents: &[u32], range: impl Fn(u32) -> Range<usize>) -> Vec<u32> {
 }
 
 struct Levels {
-    /// A document with sections has a row for each of them.
+    /// A document with sections has one row per section.
     documents: Level,
     rows: Level,
     chunks: Level,
@@ -220,7 +221,7 @@ fn unit_arrays(
     Ok(stage.out)
 }
 
-/// Return the patches of the vectors of a model; their dimension stays.
+/// Return the patches of a model's vectors. Their dimension does not change.
 fn vector_arrays(
     arrays: &Arrays,
     new: &New,
@@ -241,7 +242,7 @@ fn vector_arrays(
     Ok(stage.out)
 }
 
-/// Return whether a unit still has lines of its source.
+/// Return whether any remaining unit has source lines.
 fn has_lines(arrays: &Arrays, new: &[u64], units: &Level) -> Result<bool> {
     let lines = arrays.lazy::<u32>("units.unit_lines")?;
     let stays = |unit: usize| units.gone.binary_search(&(unit as u32)).is_err();
@@ -249,7 +250,7 @@ fn has_lines(arrays: &Arrays, new: &[u64], units: &Level) -> Result<bool> {
         || (0..lines.len() / 2).any(|unit| lines[2 * unit] > 0 && stays(unit)))
 }
 
-/// Return the patches of all arrays, or `None` if the index must be computed as a whole: see [`Delta::new`].
+/// Return the patches of all arrays, or `None` if the whole index must be rebuilt: see [`Delta::new`].
 pub fn patches(
     arrays: &Arrays,
     links: &LinksView<'_>,
@@ -346,10 +347,11 @@ pub fn patches(
     Ok(Some((out, numbers)))
 }
 
-/// Return the first row of each of `count` documents, and the number of rows: the rows of a document have its id.
+/// Return the first row of each of `count` documents, and the number of rows. The rows of a document have its
+/// id.
 fn first_rows(ids: Strings<'_>, count: usize) -> Vec<u32> {
     if ids.len() == count {
-        return (0..=count as u32).collect(); // no document has several rows, so no id need be read
+        return (0..=count as u32).collect(); // no document has several rows, so no id needs to be read
     }
     let mut starts: Vec<u32> = (0..ids.len())
         .filter(|&at| at == 0 || ids.bytes(at) != ids.bytes(at - 1))
@@ -359,8 +361,8 @@ fn first_rows(ids: Strings<'_>, count: usize) -> Vec<u32> {
     starts
 }
 
-/// Return what goes and comes of rows, given the first row of each published document; `None` if the documents that
-/// come are not as many as their places.
+/// Return the removed and added rows, given the first row of each published document. Returns `None` if the
+/// number of added documents differs from the number of positions.
 fn rows_of(documents: &Documents<'_>, starts: &[u32]) -> Result<Option<Level>> {
     let list = |name: &str| documents.new.get(name).map(Vec::as_slice).unwrap_or_default();
     let blob: Vec<u8> = list("document_ids_blob").iter().map(|&x| x as u8).collect();
@@ -376,7 +378,7 @@ fn rows_of(documents: &Documents<'_>, starts: &[u32]) -> Result<Option<Level>> {
     Ok(Some(Level::new(gone, before)))
 }
 
-/// A unit that comes.
+/// An added unit.
 struct Read {
     before: u32,
     title: String,
@@ -384,7 +386,7 @@ struct Read {
     sentences: Vec<String>,
 }
 
-/// Return the units of the documents that come; `None` if a sentence is not inside its unit.
+/// Return the units of the added documents, or `None` if a sentence is not inside its unit.
 fn units_of_new(new: &New, level: &Level) -> Result<Option<Vec<Read>>> {
     let list = |name: &str| new.get(name).map(Vec::as_slice).unwrap_or_default();
     let text_of = |name: &str, at: usize| -> Result<String> {

@@ -1,7 +1,8 @@
-//! The locations of documents (pages, headings, cells) after a few documents changed, as patches of the published ones.
+//! Patches of the locations of documents (pages, headings, cells) after a few documents changed.
 //!
-//! Labels are numbered in the order in which documents first have them. Nearly always the labels that stay keep their
-//! order; if one does not, because it was first in a document that changed, all locations must be written again.
+//! Labels are numbered in the order of their first occurrence. The remaining labels nearly always keep their
+//! order. A label that first occurred in a changed document may not, and then all locations must be
+//! rewritten.
 
 use crate::error::{Error, Result};
 use crate::generation::arrays::Arrays;
@@ -12,14 +13,14 @@ use crate::text::strings::Strings;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-/// Patches of the arrays, and the present numbers of labels.
+/// Patches of the arrays, and the new numbers of labels.
 #[derive(Default)]
 pub(super) struct Locations {
     pub patches: Vec<(String, Of, Patch)>,
     pub labels: Numbering,
 }
 
-/// The locations of the rows that come.
+/// The locations of the added rows.
 struct Come<'a> {
     ends: Vec<u64>,
     spans: &'a [u64],
@@ -54,26 +55,26 @@ impl<'a> Come<'a> {
     }
 }
 
-/// A label: a published one, or the number of one among those of the rows that come.
+/// A label: a published one, or a label of the added rows, by number.
 #[derive(Clone, Copy)]
 enum Label {
     Published(u32),
     Fresh(usize),
 }
 
-/// Finds the order in which rows now first have labels.
+/// Finds the order in which labels first occur after the change.
 struct Order<'a> {
     indptr: Items<'a, u64>,
     published: &'a [u32],
-    /// The published number of each label of the rows that come.
+    /// The published number of each label of the added rows.
     known: Vec<Option<u32>>,
     labels: Vec<Label>,
-    /// The present number of each published label, and of each label of the rows that come.
+    /// The new number of each published label, and of each label of the added rows.
     of_published: Vec<u64>,
     of_new: Vec<u64>,
 }
 
-/// Stands for a label that no row has yet.
+/// Marks a label that no row has used yet.
 const UNSEEN: u64 = u64::MAX;
 
 impl<'a> Order<'a> {
@@ -89,7 +90,7 @@ impl<'a> Order<'a> {
         Self { indptr, published, known, labels: Vec::new(), of_published, of_new }
     }
 
-    /// Take published rows that stay.
+    /// Process published rows that remain.
     fn keep(&mut self, rows: Range<usize>) {
         let range = self.indptr[rows.start] as usize..self.indptr[rows.end] as usize;
         for &label in &self.published[range] {
@@ -101,7 +102,7 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// Take the labels of a row that comes.
+    /// Process the labels of an added row.
     fn add(&mut self, labels: &[u64]) {
         for k in labels.iter().map(|&label| label as usize) {
             let (number, label) = match self.known[k] {
@@ -115,14 +116,15 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// Return the present number of each label of the rows that come.
+    /// Return the new number of each label of the added rows.
     fn numbers(&self) -> Vec<u64> {
         let each = self.known.iter().zip(&self.of_new);
         each.map(|(known, &own)| known.map_or(own, |id| self.of_published[id as usize])).collect()
     }
 }
 
-/// Return the patches; `None` if the arrays begin or cease to exist, or if labels that stay change their order.
+/// Return the patches, or `None` if the arrays must be created or deleted, or if the remaining labels change
+/// their order.
 pub(super) fn locations_of(arrays: &Arrays, new: &New, rows: &Level) -> Result<Option<Locations>> {
     if !arrays.has("units.location_indptr") {
         let nothing = !new.contains_key("location_indptr");
@@ -212,12 +214,12 @@ fn place_arrays(
     out.push(("units.location_span".to_owned(), Of::Nothing, spans.finish(2 * indptr[indptr.len() - 1])));
 }
 
-// What a change of documents brings: new arrays, and what goes and comes on each level.
+// The input of a change of documents: new arrays, and the removed and added items of each level.
 
-/// The arrays of the stage "units" of the documents that come, as plain numbers.
+/// The arrays of the stage "units" for the added documents, as plain numbers.
 pub type New = BTreeMap<String, Vec<u64>>;
 
-/// What goes and comes of documents, chunks, units or sentences.
+/// Removed and added documents, chunks, units or sentences.
 pub(super) struct Level {
     pub gone: Vec<u32>,
     pub before: Vec<u32>,
@@ -234,7 +236,8 @@ impl Level {
         u64::from(Numbering::of_new(&self.gone, self.before[k], k))
     }
 
-    /// Call `each` with what comes (its number and the published place) and what goes (its place), in order.
+    /// Call `each` with the added items (number, published position) and the removed items (position), in
+    /// order.
     pub fn each(&self, mut each: impl FnMut(Option<usize>, u32)) {
         let mut gone = self.gone.iter().copied().peekable();
         for (k, &place) in self.before.iter().enumerate() {

@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 /// Nodes with their edges, vectors, names and texts.
 pub struct Nodes<'a> {
     arrays: &'a Arrays,
-    /// For each element the semantic units of its communities, or their attributes if they hold no units.
+    /// For each element, the semantic units of its communities, or their attributes if they have no units.
     /// Computed when a filter first needs it.
     members: OnceLock<Csr>,
     blocks: Blocks,
@@ -90,8 +90,9 @@ impl<'a> Nodes<'a> {
         self.blocks
     }
 
-    /// Return the nodes that depend on a chunk which passes the filter: chunks, and nodes derived from one. A
-    /// summary of a community depends on the chunks of its members. Entities and titles are never printed.
+    /// Return the nodes that depend on a chunk which passes the filter: chunks, and nodes derived from
+    /// chunks. The summary of a community depends on the chunks of its members. Entities and titles are never
+    /// printed.
     pub fn left(&self, chunks: Chunks<'_>, mask: &Mask) -> Result<Mask> {
         let (arrays, blocks, n) = (self.arrays, self.blocks, chunks.len());
         let count = |kind, next| blocks.start(next) - blocks.start(kind);
@@ -126,7 +127,7 @@ impl<'a> Nodes<'a> {
         let (units, attributes) = (count(Kind::Unit, Kind::Attribute), count(Kind::Attribute, Kind::Element));
         let wrong = || Error::damaged("noderag_communities.community is not of the nodes of the graph");
         let before = community.len().checked_sub(attributes).filter(|&n| n >= units).ok_or_else(wrong)?;
-        // By community, node numbers among all nodes.
+        // For each community, the numbers of its nodes among all nodes.
         let by_community = |own: &[u32], kind: Kind| {
             let mut inside: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
             for (at, &one) in own.iter().enumerate() {

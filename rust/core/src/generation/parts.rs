@@ -1,5 +1,5 @@
-//! Typed views of a generation's arrays, each created when a query first needs it. Array names are those of
-//! the stages that write them.
+//! Typed views of a generation's arrays, each created when a query first needs it. Arrays are named by the
+//! stages that write them.
 
 use super::arrays::{damaged, Arrays};
 use super::chunks::Chunks;
@@ -75,8 +75,8 @@ struct Places<'a> {
     titles: Strings<'a>,
 }
 
-/// Return the value of a cell, computing it on the first call. If two threads compute it, the first result
-/// stays.
+/// Return the value of a cell, which is computed on the first call. If two threads compute it, the first
+/// result is used.
 fn once<T>(cell: &OnceLock<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
     match cell.get() {
         Some(made) => Ok(made),
@@ -177,7 +177,7 @@ impl<'a> Parts<'a> {
         self.arrays.lazy("units.unit_tokens")
     }
 
-    /// Return where each unit starts and ends in its document, in code points: two values for each.
+    /// Return the start and the end of each unit in its document, in code points.
     pub fn unit_spans(&self) -> Result<Items<'a, u32>> {
         Ok(self.places()?.span)
     }
@@ -225,7 +225,7 @@ impl<'a> Parts<'a> {
         })
     }
 
-    /// Return what finds copies of units.
+    /// Return the keys by which copies of units are found.
     pub fn copies(&self) -> Result<Option<&Copies<'a>>> {
         let arrays = self.arrays;
         part(arrays.has("units.unit_keys"), &self.copies, || {

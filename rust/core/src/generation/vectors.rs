@@ -1,12 +1,12 @@
-//! Views of vectors, of their eight-bit copies, and of vectors that are stored in codes alone.
+//! Views of vectors, of their eight-bit copies, and of vectors stored only as codes.
 
 use super::arrays::{damaged, Arrays};
 use crate::error::{Error, Result};
 use crate::vector::quantised::QuantisedView;
 use crate::vector::{Coded, Rows, Signs, Vectors};
 
-/// With codes, a query reads only a few of the vectors, and the codes bound their lengths; without codes it
-/// reads all of them.
+/// With codes, a query reads only a few of the vectors, and the codes bound their lengths. Without codes it
+/// reads all vectors.
 pub(super) fn vectors<'a>(
     arrays: &'a Arrays,
     name: &str,
@@ -41,8 +41,8 @@ pub(super) fn codes<'a>(arrays: &'a Arrays, name: &str) -> Result<QuantisedView<
     .map_err(|e| damaged(&codes, e))
 }
 
-/// Return stored rows in the format in which they are: `NAME_vectors` in f32, else `NAME_nibbles` or `NAME_codes` with
-/// `NAME_scale`. The dimension of packed rows is in `vectors.dimension`.
+/// Return stored rows in their own format: `NAME_vectors` in f32, otherwise `NAME_nibbles` or `NAME_codes`
+/// with `NAME_scale`. The dimension of packed rows is stored in `vectors.dimension`.
 pub(super) fn rows<'a>(arrays: &'a Arrays, name: &str, count: usize) -> Result<Rows<'a>> {
     let floats = format!("{name}_vectors");
     if arrays.has(&floats) {

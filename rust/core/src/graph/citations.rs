@@ -9,9 +9,9 @@ use crate::sparse::{top_k, Csr, CsrView, Scored};
 use crate::vector::Vectors;
 use std::ops::Range;
 
-/// Documents that a thread takes at a time.
+/// Number of documents in a thread's unit of work.
 const GRAIN: usize = 16;
-/// Texts of the other document that are scored together.
+/// Number of texts of the other document that are scored together.
 const BLOCK: usize = 256;
 const EDGES: &str = "edges between documents";
 
@@ -79,8 +79,8 @@ impl<'a> Texts<'a> {
     }
 }
 
-/// For each text the texts that send to it, ids ascending, with the relevance of each edge and the share of
-/// it that comes from vectors.
+/// For each text: the texts that send to it (ids ascending), the relevance of each edge, and the share of the
+/// relevance that comes from vectors.
 #[derive(Debug, Default, PartialEq)]
 pub struct Links {
     pub edges: Csr,
@@ -89,7 +89,8 @@ pub struct Links {
 }
 
 /// Link each text of document `d` to the `most` texts of each document in `senders.row(d)` that are most
-/// relevant to it: relevance descending, then id ascending; fewer if the sender has fewer.
+/// relevant to it, ordered by relevance descending, then id ascending. There are fewer links if the sender
+/// has fewer texts.
 pub fn link(
     texts: Texts<'_>,
     senders: CsrView<'_>,
@@ -179,7 +180,8 @@ impl Part {
     }
 }
 
-/// Return the similarity of the ends of each edge: for unit vectors their cosine, but at least 0.
+/// Return the similarity of the two ends of each edge: their cosine if the vectors have length 1, but at
+/// least 0.
 pub fn alphas(
     edges: CsrView<'_>,
     vectors: &Vectors<'_>,

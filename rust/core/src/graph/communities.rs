@@ -2,9 +2,10 @@
 //! community is connected.
 //!
 //! Nodes are visited in the order of their ids and move to the community with the largest gain of modularity,
-//! the smaller number among equals, until nothing moves; communities then become the nodes of a smaller graph,
-//! and so on. Louvain may leave a community that falls apart (Traag and others 2019), so the components of
-//! each community become communities. They are numbered by size, then by smallest member.
+//! the smaller number among equals, until no node moves. The communities then become the nodes of a smaller
+//! graph, and the procedure is repeated. Louvain may return a disconnected community (Traag and others 2019),
+//! so each community is split into its connected components. They are numbered by size, then by smallest
+//! member.
 
 use crate::error::{Error, Result};
 use crate::graph::weighted::{undirected, Weighted, WeightedBuf};
@@ -15,11 +16,11 @@ const WHAT: &str = "the communities of a graph";
 
 /// Nodes between two checks of the progress.
 const NODES: usize = 1 << 12;
-/// The maximum number of visits of every node on one level.
+/// The maximum number of passes over the nodes of a level.
 const ROUNDS: usize = 32;
 /// The maximum number of levels.
 const LEVELS: usize = 32;
-/// The smallest gain that moves a node, as a part of its weight: below it is rounding.
+/// The smallest gain that moves a node, relative to the node's weight. Smaller gains are rounding noise.
 const LEAST: f64 = 1e-9;
 
 const NONE: u32 = u32::MAX;
@@ -66,8 +67,8 @@ pub fn communities(graph: Weighted<'_>, resolution: f64, progress: &Progress) ->
     connected(graph, &labels, progress)
 }
 
-/// Return the community of each node of a level, numbered by smallest member, and their number; None if no
-/// node moved.
+/// Return the community of each node of a level, numbered by smallest member, and the number of communities.
+/// Returns None if no node moved.
 fn move_nodes(
     graph: Weighted<'_>,
     inside: &[f64],
@@ -123,7 +124,7 @@ fn move_nodes(
     Ok(any.then_some((own, count)))
 }
 
-/// Number labels by the first node that has each, and return how many there are.
+/// Number the labels in the order of their first nodes, and return the number of labels.
 fn renumber(labels: &mut [u32]) -> Result<usize> {
     let mut number: Vec<u32> = filled(NONE, labels.len(), WHAT)?;
     let mut count = 0;
@@ -168,7 +169,8 @@ fn aggregate(
     Ok(Level { graph: undirected(count, &sources, &targets, &weights, progress)?, inside: sums })
 }
 
-/// Split communities into their components, and number these by size descending, then by smallest member.
+/// Split communities into their connected components, and number these by size descending, then by smallest
+/// member.
 fn connected(graph: Weighted<'_>, labels: &[u32], progress: &Progress) -> Result<Vec<u32>> {
     let n = graph.len();
     let mut part: Vec<u32> = filled(NONE, n, WHAT)?;

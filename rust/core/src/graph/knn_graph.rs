@@ -45,7 +45,7 @@ pub fn knn_graph(nodes: usize, lists: &[(&[u32], usize)]) -> Result<Csr> {
     let each = |visit: &mut dyn FnMut(usize, usize)| {
         for (ids, k) in lists {
             for (at, &id) in ids.iter().enumerate() {
-                // An id exists, so k is not 0.
+                // Some id exists, so k is not 0.
                 let (node, other) = (at / k, id as usize);
                 if id != NOBODY && node != other {
                     visit(node, other);
@@ -53,7 +53,7 @@ pub fn knn_graph(nodes: usize, lists: &[(&[u32], usize)]) -> Result<Csr> {
             }
         }
     };
-    // Both directions with repeats first, in one array; then each row is sorted and deduplicated.
+    // First collect both directions, with repeats, in one array. Then sort and deduplicate each row.
     let mut starts = vec![0usize; nodes + 1];
     each(&mut |a, b| {
         starts[a + 1] += 1;

@@ -36,7 +36,7 @@ pub struct Links {
     pub name_units: Csr,
     pub unit_subject: Vec<u32>,
     pub unit_mentions: Csr,
-    /// Subjects that a unit has or mentions; not stored, as both are.
+    /// Subjects that a unit has or mentions. Not stored, because both arrays are.
     pub unit_subjects: Csr,
     pub subject_units: Csr,
     pub first_sentence: Vec<u64>,
@@ -48,7 +48,7 @@ pub struct Links {
     pub unit_language: Vec<Language>,
 }
 
-/// One owned array of any kind.
+/// An owned array of one of the element types.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Array {
     U8(Vec<u8>),
@@ -79,7 +79,7 @@ impl Links {
         let (names, name_numbers) = merge(parts.iter_mut().map(|p| std::mem::take(&mut p.names)), progress)?;
         (links.keywords, links.names, links.subjects) = (keywords, names, subjects);
         let parts: Vec<Mutex<Part>> = parts.into_iter().map(Mutex::new).collect();
-        // Progress is not counted: this takes no time compared with reading.
+        // Not counted as progress: it takes no time compared with reading.
         let rows = map_ranges(n, GRAIN, threads, &Progress::none(), |r| {
             let at = r.start / GRAIN;
             let part = std::mem::take(&mut *parts[at].lock().unwrap_or_else(|e| e.into_inner()));
@@ -122,8 +122,8 @@ impl Links {
         progress.check()
     }
 
-    /// Return the arrays in the order of `rank::links_view::ARRAYS`, for storage. If a unit is not English, the languages
-    /// are added: that of each unit, and each once.
+    /// Return the arrays in the order of `rank::links_view::ARRAYS`, for storage. If some unit is not in
+    /// English, also return the language of each unit and the list of distinct languages.
     pub fn into_arrays(self) -> Vec<(&'static str, Array)> {
         use Array::{U32, U64, U8};
         let values = vec![
@@ -166,7 +166,7 @@ impl Links {
     }
 }
 
-/// Return a view of stored arrays; their weights are computed into the cell.
+/// Return a view of stored arrays. Their weights are computed into the cell.
 pub fn view<'a>(
     arrays: &'a [(&'static str, Array)],
     weights: &'a OnceLock<Weights>,

@@ -1,10 +1,10 @@
-//! The walk's arrays after a few units changed, as patches of the published ones: the work is in proportion to the
-//! change, not to the index. Applied to the published arrays they give those of [`Links::build`] over the current
-//! units, to the byte.
+//! Patches of the walk's arrays after a few units changed. The work is proportional to the change, not to the
+//! index. The patched arrays are identical, to the byte, to the arrays that [`Links::build`] builds from the
+//! current units.
 //!
-//! What depends on other units is treated as in [`super::links_update`]: mentions are searched again in units that
-//! mention a subject without an owner, or have all words of a new one, and subjects are looked up in the sorted
-//! vocabulary, without a tree of all of them.
+//! Values that depend on other units are treated as in [`super::links_update`]. Mentions are searched again
+//! in units that mention a subject which no unit has any more, or that contain all words of a new subject.
+//! Subjects are looked up in the sorted vocabulary, so no tree of all subjects is built.
 
 use crate::error::{Error, Result};
 use crate::graph::links_pass::{mentions_of, read, renumber, subjects_of, Part, Rows, Subjects};
@@ -35,11 +35,11 @@ pub struct Change<'a> {
     pub title_of: Items<'a, u32>,
     /// The number of the language of each published unit; empty if all are English.
     pub language: &'a [u8],
-    /// Units that go, ascending.
+    /// Removed units, ascending.
     pub gone: &'a [u32],
-    /// Units that come.
+    /// Added units.
     pub fresh: Texts<'a>,
-    /// The published unit before which each of them comes; ascending.
+    /// The published unit before which each added unit is inserted; ascending.
     pub before: &'a [u32],
 }
 
@@ -57,13 +57,13 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// Return the sentences of a unit that comes.
+    /// Return the sentences of an added unit.
     fn sentences(&self, k: usize) -> std::ops::Range<usize> {
         self.fresh.first_sentence[k] as usize..self.fresh.first_sentence[k + 1] as usize
     }
 }
 
-/// Patches of all arrays, and the present numbers of what their values number.
+/// Patches of all arrays, and the new numbers of the items (units, keywords, ...) that array values refer to.
 #[derive(Debug, Default)]
 pub struct Delta {
     pub arrays: Vec<(&'static str, Of, Patch)>,
@@ -74,8 +74,8 @@ pub struct Delta {
 }
 
 impl Delta {
-    /// Compute the patches, or return `None` if the whole index must be computed again: if the first unit comes that is
-    /// not English, or the last goes, or if a new subject consists of stop words.
+    /// Compute the patches. Return `None` if the whole index must be rebuilt: if the first non-English unit
+    /// is added, the last one is removed, or a new subject consists of stop words.
     pub fn new(change: &Change<'_>, progress: &Progress) -> Result<Option<Self>> {
         let Change { links, gone, fresh, before, .. } = change;
         change.check()?;
@@ -142,7 +142,7 @@ impl Delta {
         }))
     }
 
-    /// Return the present numbers of what the values of an array number.
+    /// Return the new numbers of the items that the values of an array refer to.
     pub fn numbers(&self, of: Of) -> Option<&Numbering> {
         match of {
             Of::Nothing => None,
@@ -160,7 +160,7 @@ struct UnitRows<'a> {
     keywords: RowEditor<'a>,
     names: RowEditor<'a>,
     mentions: RowEditor<'a>,
-    /// Sentences of each unit.
+    /// The sentences of each unit.
     sentences: RowEditor<'a>,
     keyword_sentences: RowEditor<'a>,
     name_sentences: RowEditor<'a>,
@@ -195,7 +195,7 @@ impl<'a> UnitRows<'a> {
         self.lengths.keep(u64::from(unit), 0);
     }
 
-    /// Insert unit `k` of those that come.
+    /// Insert added unit `k`.
     fn insert(&mut self, change: &Change<'_>, k: usize, rows: &Rows, subject: u32) {
         let range = rows.unit_keywords.range(k);
         let ids = wide(&rows.unit_keywords.values[range.clone()]);
@@ -223,7 +223,7 @@ impl<'a> UnitRows<'a> {
         }
     }
 
-    /// Replace what a published unit mentions.
+    /// Replace the mentions of a published unit.
     fn set_mentions(&mut self, links: &LinksView<'_>, unit: u32, now: &[u32]) {
         let removed = links.unit_mentions.range(unit as usize).len();
         self.mentions.keep(unit as usize);
@@ -268,8 +268,8 @@ fn list_arrays(
     push_rows(out, ["subject_units_indptr", "subject_units_indices"], Of::Units, found);
 }
 
-/// Add the patches of the languages of units, given those of the units that come; return false if the arrays begin or
-/// cease to exist.
+/// Add the patches of the languages of units, given the languages of the added units. Return false if the
+/// arrays must be created or deleted.
 fn language_arrays(change: &Change<'_>, come: &[Language], out: &mut Vec<(&'static str, Of, Patch)>) -> bool {
     let Change { language, gone, before, .. } = change;
     if language.is_empty() {
@@ -303,7 +303,7 @@ fn language_arrays(change: &Change<'_>, come: &[Language], out: &mut Vec<(&'stat
     now.iter().any(|&number| number != u64::from(Language::ENGLISH.number()))
 }
 
-/// Return the subjects that have an owner now; `titles` are those of the units that come.
+/// Return the current subjects; `titles` are the titles of the added units.
 fn subjects_now<'a>(change: &Change<'a>, titles: &[Option<&str>]) -> Vocabulary<'a> {
     let links = &change.links;
     let stays = |unit: &u32| change.gone.binary_search(unit).is_err();
@@ -320,7 +320,7 @@ fn subjects_now<'a>(change: &Change<'a>, titles: &[Option<&str>]) -> Vocabulary<
     Vocabulary::new(links.subjects, ownerless.into_iter().collect(), new)
 }
 
-/// Return the keywords and names that units have now.
+/// Return the keywords and names that units now have.
 fn vocabularies_now<'a>(
     change: &Change<'a>,
     part: &Part,
@@ -403,16 +403,17 @@ fn unit_rows<'a>(
     edited
 }
 
-/// What the texts of a change give: of the units that come, and the subjects of published units that are searched again.
+/// The result of reading the texts of a change: the rows of the added units, and the subjects of published
+/// units that are searched again.
 struct ReadAgain<'a> {
     subjects: Vocabulary<'a>,
-    /// Subjects in these texts, ascending, and their present numbers.
+    /// Subjects in these texts, ascending, and their new numbers.
     phrases: StringsBuf,
     ids: Vec<u32>,
     searched: Vec<u32>,
-    /// By unit that is searched: phrases.
+    /// For each searched unit: its phrases.
     mentions: RowBuilder,
-    /// The subject of each unit that comes.
+    /// The subject of each added unit.
     subject_of: Vec<u32>,
     part: Part,
 }
@@ -437,7 +438,7 @@ impl<'a> ReadAgain<'a> {
         let ids: Vec<u32> = phrases.view().iter().map(|text| subjects.id(text).unwrap_or(NONE)).collect();
         let all: Vec<u32> = (0..searched.len() as u32).collect();
         let mentions = mentions_of(&again, &all, &tree, progress)?;
-        // The units that come.
+        // The added units.
         let own_phrase: Vec<u32> = titles
             .iter()
             .map(|text| text.and_then(|text| phrases.view().position(text)).map_or(NONE, |at| at as u32))
@@ -454,7 +455,7 @@ fn wide(values: &[u32]) -> Vec<u64> {
     values.iter().map(|&x| u64::from(x)).collect()
 }
 
-/// Add the patches of offsets and ids; return that of a second parallel array.
+/// Add the patches of offsets and ids. Returns the patch of a second array that is parallel to the ids.
 fn push_rows(
     out: &mut Vec<(&'static str, Of, Patch)>,
     names: [&'static str; 2],
@@ -466,7 +467,7 @@ fn push_rows(
     values.pop()
 }
 
-/// Record in the lists of keywords, names and subjects that units go.
+/// Remove units from the lists of their keywords, names and subjects.
 fn remove_units(links: &LinksView<'_>, gone: &[u32], lists: &mut [Things; 3]) {
     for &unit in gone {
         let at = unit as usize;
@@ -481,7 +482,7 @@ fn remove_units(links: &LinksView<'_>, gone: &[u32], lists: &mut [Things; 3]) {
     }
 }
 
-/// Record the subjects that a published unit mentions now.
+/// Record the subjects that a published unit now mentions.
 fn change_subjects<'a>(
     links: &LinksView<'a>,
     unit: u32,
@@ -503,7 +504,8 @@ fn change_subjects<'a>(
     now.into_iter().for_each(|text| lists.add(subjects, text, place, 0));
 }
 
-/// Return the published units that stay and whose mentions may change, ascending; `None` if any unit's may.
+/// Return the remaining published units whose mentions may change, ascending; `None` if any unit's mentions
+/// may change.
 fn searched_again(change: &Change<'_>, subjects: &Vocabulary<'_>) -> Option<Vec<u32>> {
     let links = &change.links;
     let mut found = BTreeSet::new();
@@ -519,7 +521,7 @@ fn searched_again(change: &Change<'_>, subjects: &Vocabulary<'_>) -> Option<Vec<
     Some(found.into_iter().collect())
 }
 
-/// Collect the phrases of some texts that are subjects.
+/// Collect the phrases of the given texts that are subjects.
 fn known_phrases(texts: &Texts<'_>, subjects: &Vocabulary<'_>, found: &mut BTreeSet<String>) {
     let (mut lexer, mut phrase) = (Lexer::default(), String::new());
     for unit in 0..texts.texts.len() {

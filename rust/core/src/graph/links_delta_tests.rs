@@ -52,7 +52,8 @@ fn values(array: &Array) -> Vec<u64> {
     }
 }
 
-/// Compare the patched arrays of `was` with those of the current units; return false if it must be built again.
+/// Compare the patched arrays of `was` with the arrays built from the current units. Return false if the
+/// index must be rebuilt.
 fn compare(was: &[Unit], gone: &[u32], before: &[u32], fresh: &[Unit]) -> bool {
     let corpus = Corpus::new(was);
     let built = corpus.links();
@@ -162,13 +163,14 @@ fn subjects_that_come_and_go_change_the_mentions_of_units_that_stay() {
     assert!(compare(&was, &[0, 2], &[], &[]));
     assert!(compare(&was, &[0, 1, 2], &[], &[]));
     assert!(compare(&[], &[], &[0], &[unit("Green", "Green is a colour.")]));
-    // Units in other languages come and go while one stays; the first makes arrays that do not exist.
+    // Units in other languages are added and removed while one remains. Adding the first creates arrays that
+    // did not exist.
     let other = unit("Haus", "Das Haus ist nicht groß und der Garten ist klein.");
     let third = unit("Город", "Это большой город, и он стоит на реке.");
     assert!(!compare(&was, &[], &[1], std::slice::from_ref(&other)));
     let mixed = [was[0].clone(), other.clone(), was[1].clone(), third.clone()];
     assert!(compare(&mixed, &[1], &[1], std::slice::from_ref(&third)));
     assert!(!compare(&mixed, &[1, 3], &[], &[]));
-    // A new subject of stop words may be in any text.
+    // A new subject of stop words may occur in any text.
     assert!(!compare(&was, &[], &[1], &[unit("The Who", "The Who is a band.")]));
 }

@@ -1,4 +1,4 @@
-//! The previous index, or those that are merged, for [`super::links_update`].
+//! The previous index, or the indexes to merge, for [`super::links_update`].
 
 use crate::error::{Error, Result};
 use crate::graph::links_pass::Rows;
@@ -12,12 +12,13 @@ pub struct Part<'a> {
     pub language: &'a [Language],
 }
 
-/// The previous index, or those that are merged. `row` maps each current unit to its previous number, counting the
-/// units of one part after another, or to [`NONE`]; with a number, its title, text and sentences are unchanged.
+/// The previous index, or the indexes to merge. `row` maps each current unit to its previous number, counting
+/// the units of one part after another, or to [`NONE`]. A unit with a previous number has an unchanged title,
+/// text and sentences.
 pub struct Earlier<'a> {
     pub(crate) parts: &'a [Part<'a>],
     pub(crate) row: &'a [u32],
-    /// The number of the first unit of each part, and of all units.
+    /// The number of the first unit of each part, and the total number of units.
     pub(crate) starts: Vec<usize>,
 }
 
@@ -28,7 +29,8 @@ impl<'a> Earlier<'a> {
         Self { parts, row, starts }
     }
 
-    /// Return an error if there are not as many rows as current units, or languages as units of a part.
+    /// Return an error if the number of rows differs from the number of current units, or the number of
+    /// languages from the number of units of a part.
     pub(crate) fn check(&self, count: usize) -> Result<()> {
         if self.row.len() != count {
             return Err(Error::input(format!(
@@ -52,11 +54,11 @@ impl<'a> Earlier<'a> {
         self.starts[self.parts.len()]
     }
 
-    /// Return the number of the part of a previous unit, and its row there.
+    /// Return the part of a previous unit, and its row in that part.
     #[inline]
     pub(crate) fn find(&self, row: u32) -> (usize, usize) {
         let part = self.starts.partition_point(|&start| start <= row as usize) - 1;
-        // Empty parts start where the next one does, which is the one that has the unit.
+        // An empty part starts at the same unit as the next part, which is the one that has the unit.
         (part, row as usize - self.starts[part])
     }
 
@@ -78,7 +80,7 @@ impl<'a> Earlier<'a> {
         rows.sentence_names.reserve(sentences, views().map(|was| was.sentence_names.stored.nnz()).sum());
     }
 
-    /// Mark the things of each part that unchanged units have.
+    /// Mark the items of each part that unchanged units have.
     pub(crate) fn marked<R: IntoIterator<Item = u32>>(
         &self,
         count: impl Fn(&LinksView<'a>) -> usize,
@@ -93,9 +95,9 @@ impl<'a> Earlier<'a> {
     }
 }
 
-/// The current units, split into two kinds.
+/// The current units, divided into new and unchanged ones.
 pub(crate) struct Kinds {
-    /// New units, to be read.
+    /// New units, whose texts are read.
     pub read: Vec<u32>,
     /// For each unit its index in `read`, or [`NONE`].
     pub place: Vec<u32>,

@@ -12,26 +12,27 @@ use crate::text::lexical::Lexer;
 use crate::text::names::{name_spans, opening_subject, title_key, Naming, SubjectTree};
 use crate::text::strings::StringsBuf;
 
-/// Maximum number of distinct keywords of its unit's title that a sentence inherits: a title of a million
-/// words must not be repeated for each of a million sentences.
+/// Maximum number of distinct title keywords that a sentence inherits: a title of a million words must not be
+/// repeated for each of a million sentences.
 const TITLE_KEYWORDS: usize = 64;
 
-/// The strings of a range of units. The first `of_units` occur in a unit as a whole; the others only in sentences or
-/// subjects that were read by themselves, and get no number in the index.
+/// The strings of a range of units. The first `of_units` occur in a unit as a whole. The others occur only in
+/// sentences or subjects that were analysed separately, and get no number in the index.
 #[derive(Default)]
 pub(crate) struct Words {
     pub strings: Interner,
     pub of_units: usize,
 }
 
-/// A range of units in local numbers; mentions and subjects in those of the index.
+/// A range of units in local numbers. Mentions and subjects use the numbers of the index.
 #[derive(Default)]
 pub(crate) struct Part {
     pub keywords: Words,
     pub names: Words,
     pub unit_keywords: RowBuilder,
     pub tf: Vec<u32>,
-    /// Keywords of each unit, with repetitions, without those that names in code add: code is not longer for its names.
+    /// Number of keywords of each unit, with repetitions. Keywords added by splitting code identifiers are
+    /// not counted, so that code does not become longer by its names.
     pub length: Vec<u32>,
     pub unit_names: RowBuilder,
     pub mentions: RowBuilder,
@@ -81,8 +82,8 @@ impl Part {
     }
 }
 
-/// Find the subjects of some units in local numbers (`NONE` if there is none): the key of the title, or what
-/// the opening of an untitled text names.
+/// Find the subject of each unit, in local numbers (`NONE` if it has none): the key of the title, or the name
+/// in the opening of an untitled text.
 pub(crate) fn subjects_of(
     input: &Texts<'_>,
     units: &[u32],
@@ -103,7 +104,7 @@ pub(crate) fn subjects_of(
     Ok((Words { of_units: found.len(), strings: found }, of))
 }
 
-/// The subjects, known before the texts are read.
+/// The subjects, which are known before the texts are read.
 pub(crate) struct Subjects<'a> {
     pub sorted: &'a StringsBuf,
     pub tree: &'a SubjectTree,
@@ -114,8 +115,8 @@ pub(crate) struct Subjects<'a> {
 /// Read keywords with counts and names of each unit and of its sentences, and the subjects it mentions. Names
 /// are those of the text, plus the title.
 ///
-/// A few units are read at a time, first as units, then as sentences, while their texts and words are still
-/// in the L1 and L2 caches.
+/// A few units are read at a time, first as units and then as sentences, so that their texts and words are
+/// still in the L1 and L2 caches.
 pub(crate) fn read(
     input: &Texts<'_>,
     units: &[u32],
@@ -171,7 +172,7 @@ pub(crate) fn read(
     Ok(part)
 }
 
-/// Read the words of "title, text" and return the number of the text's first one, and the text's first byte.
+/// Read the words of "title, text". Return the number of the first word of the text, and its first byte.
 fn read_unit(input: &Texts<'_>, unit: usize, lexer: &mut Lexer) -> (usize, usize) {
     lexer.read(input.titles.get(unit));
     let first_word = lexer.words.len();
@@ -179,16 +180,16 @@ fn read_unit(input: &Texts<'_>, unit: usize, lexer: &mut Lexer) -> (usize, usize
     (first_word, lexer.append(input.texts.get(unit)))
 }
 
-/// Return the language of a unit, whose words in `lexer` are those of the title and then of the text, and how its names
-/// are recognised.
+/// Return the language of a unit, and how its names are recognised. `lexer` holds the words of the title
+/// followed by those of the text.
 fn language_of(input: &Texts<'_>, lexer: &Lexer, first_word: usize) -> (Language, Naming) {
-    // A unit without words has those of its title.
+    // If the text has no words, use those of the title.
     let from = if first_word < lexer.words.len() { first_word } else { 0 };
     let language = input.language.language(lexer.lowers(from));
     (language, Naming::of(lexer, from, language))
 }
 
-/// Return for each of some units the subjects that it mentions, ascending.
+/// Return, for each of the given units, the subjects that it mentions, ascending.
 pub(crate) fn mentions_of(
     input: &Texts<'_>,
     units: &[u32],
@@ -270,8 +271,8 @@ impl Rows {
 /// Renumber a part. A sentence inherits the keywords of its unit's title and subject, and the subject as a
 /// name. `keywords` and `names` map local numbers to those of the index.
 ///
-/// What a sentence has and its unit as a whole lacks is left out (a name is sometimes recognised only in a sentence by
-/// itself), so that no row depends on other units.
+/// Items that a sentence has and its unit as a whole lacks are omitted, so that no row depends on other
+/// units. For example, a name is sometimes recognised only in a sentence alone.
 pub(crate) fn renumber(
     part: Part,
     units: &[u32],
@@ -300,7 +301,7 @@ pub(crate) fn renumber(
         let range = part.unit_keywords.range(at);
         let counts = part.unit_keywords.values[range.clone()].iter().zip(&part.tf[range]);
         pairs.clear();
-        // Number in the high half, count in the low half: one value sorts both.
+        // The number is in the high half and the count in the low half, so sorting one value sorts both.
         pairs.extend(counts.map(|(&own, &tf)| u64::from(keywords[own as usize]) << 32 | u64::from(tf)));
         pairs.sort_unstable();
         rows.unit_keywords.values.extend(pairs.iter().map(|pair| (pair >> 32) as u32));

@@ -4,8 +4,8 @@ use crate::sparse::Csr;
 use crate::text::detection::Choice;
 use crate::text::strings::Strings;
 
-/// The texts of an index: `n` titles (may be empty), `n` texts, and the sentences of every unit; those of
-/// unit `u` are `first_sentence[u]..first_sentence[u + 1]`.
+/// The texts of an index: `n` titles (may be empty), `n` texts, and the sentences of every unit. The
+/// sentences of unit `u` are `first_sentence[u]..first_sentence[u + 1]`.
 #[derive(Debug, Clone, Copy)]
 pub struct Texts<'a> {
     pub titles: Strings<'a>,
@@ -16,7 +16,7 @@ pub struct Texts<'a> {
     pub language: Choice,
 }
 
-/// Rows that grow at their end.
+/// Rows to which values are appended.
 #[derive(Debug, Default)]
 pub(crate) struct RowBuilder {
     pub values: Vec<u32>,
@@ -24,7 +24,7 @@ pub(crate) struct RowBuilder {
 }
 
 impl RowBuilder {
-    /// Return rows from their values and where each ends.
+    /// Return rows from their values and the end of each row.
     pub fn from_parts(values: Vec<u32>, ends: Vec<u64>) -> Self {
         Self { values, ends }
     }

@@ -1,8 +1,10 @@
-//! The arrays of the walk in bounded memory: runs of units are read one after another, and what was read of each is
-//! written to a temporary file until the vocabularies are complete; then the rows are renumbered in the same order.
+//! Builds the arrays of the walk in bounded memory. Runs of units are read one after another, and the result
+//! of each is written to a temporary file. Once the vocabularies are complete, the rows are renumbered in the
+//! same order.
 //!
-//! Kept in memory are the vocabularies with their frequencies, the tree of subjects, and a few numbers for each unit.
-//! The result is that of [`Links::build`], to the byte, whatever the size of the runs and the number of threads.
+//! Only the vocabularies with their frequencies, the tree of subjects and a few numbers per unit stay in
+//! memory. The result is identical to that of [`Links::build`], to the byte, whatever the size of the runs
+//! and the number of threads.
 
 use crate::error::{Error, Result};
 use crate::graph::links::{Array, GRAIN};
@@ -31,19 +33,20 @@ pub struct Units<'a> {
     pub titles: Strings<'a>,
     pub owners: &'a [u32],
     pub texts: Strings<'a>,
-    /// The context of each unit, whose words count for it.
+    /// The context of each unit. Its words count as words of the unit.
     pub before: Strings<'a>,
     /// First and last byte of each unit in its document.
     pub spans: &'a [u32],
-    /// The unit of each sentence, ascending; its first and last byte in the document, within those of the unit; and
-    /// whether it is a title, which is left out.
+    /// The unit of each sentence, ascending; its first and last byte in the document, within the unit; and
+    /// whether it is a title, which is skipped.
     pub sentence_units: &'a [u32],
     pub sentence_spans: &'a [u32],
     pub sentence_titles: &'a [u8],
     pub language: Choice,
 }
 
-/// What bounds the memory: units that are read together, and entries of a transpose that are placed together.
+/// Limits of memory: number of units that are read together, and of entries of a transpose that are placed
+/// together.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
     pub units: usize,
@@ -51,13 +54,13 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Return the units of a run: several are held at once.
+    /// Return the number of units of a run. Several runs are in memory at once.
     fn grain(self, threads: usize) -> usize {
         (self.units / held(threads)).clamp(1, GRAIN)
     }
 }
 
-/// An array in memory, or in a file without a header, in the byte order of the machine.
+/// An array in memory, or in a file without a header in the byte order of the machine.
 #[derive(Debug)]
 pub enum Output {
     Memory(Array),
@@ -105,7 +108,7 @@ impl Units<'_> {
         Ok(n)
     }
 
-    /// Return the texts of some units, and their sentences if these are wanted.
+    /// Return the texts of the given units, and their sentences if requested.
     fn run(&self, units: Range<usize>, sentences: bool) -> Result<Run> {
         let mut run = Run {
             titles: take_strings(self.titles, &self.owners[units.clone()])?,
@@ -129,7 +132,7 @@ impl Units<'_> {
             while self.sentence_units.get(at) == Some(&(unit as u32)) {
                 if self.sentence_titles[at] == 0 {
                     owners.push((unit - units.start) as u32);
-                    // A span before the unit becomes a large number, which is refused.
+                    // A span that starts before the unit becomes a large number, which is rejected.
                     let before = self.before.get(unit).len();
                     let relative = |end: u32| {
                         let inside = end.checked_sub(self.spans[2 * unit]).map(|at| at as usize + before);
@@ -149,7 +152,7 @@ impl Units<'_> {
     }
 }
 
-/// A vocabulary that grows with the runs: its strings, and how many units have each.
+/// A vocabulary that grows with the runs: its strings, and the number of units that have each.
 #[derive(Default)]
 struct Vocabulary {
     strings: Interner,
@@ -157,8 +160,8 @@ struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// Add the strings of a part and return their numbers. Strings that no unit has are added, too: a later unit may
-    /// have them.
+    /// Add the strings of a part and return their numbers. Strings that no unit has yet are added too,
+    /// because a later unit may have them.
     fn add(&mut self, words: &Words, rows: &RowBuilder) -> Vec<u32> {
         let numbers = self.strings.add_first(&words.strings, words.strings.len());
         self.units.resize(self.strings.len(), 0);
@@ -166,8 +169,8 @@ impl Vocabulary {
         numbers
     }
 
-    /// Return the strings that a unit has in ascending order, the number of units of each, and for each number its
-    /// rank, or `NONE`.
+    /// Return the strings that some unit has, in ascending order, the number of units of each, and for each
+    /// old number its rank or `NONE`.
     fn finish(self) -> (StringsBuf, Vec<u32>, Vec<u32>) {
         let mut place = vec![NONE; self.units.len()];
         let (mut sorted, mut lengths) = (StringsBuf::default(), Vec::new());
@@ -183,13 +186,13 @@ impl Vocabulary {
     }
 }
 
-/// A part that waits in the temporary file.
+/// A part that is stored in the temporary file.
 struct Waiting {
     units: Range<usize>,
     piece: Piece,
 }
 
-/// Write a part, which the numbers of its keywords and of its names follow.
+/// Write a part, followed by the numbers of its keywords and of its names.
 fn pack(part: &Part) -> Vec<u8> {
     let mut out = Vec::new();
     for rows in part.rows() {
@@ -217,7 +220,7 @@ fn unpack(mut bytes: &[u8]) -> Result<(Part, Vec<u32>, Vec<u32>)> {
     Ok((part, keywords, names))
 }
 
-/// Find the subjects of all units: the sorted list, and that of each unit.
+/// Find the subjects of all units: the sorted list, and the subject of each unit.
 fn all_subjects(
     units: &Units<'_>,
     bounds: Bounds,
@@ -249,7 +252,7 @@ fn listed(units: Range<usize>) -> Vec<u32> {
     (units.start as u32..units.end as u32).collect()
 }
 
-/// The outputs that grow with the units.
+/// The outputs that grow with the number of units.
 struct Sinks {
     unit_keywords: RowSink,
     tf: Sink,
@@ -264,7 +267,7 @@ struct Sinks {
 }
 
 impl Sinks {
-    /// Create the files. Each keyword, name and subject has as many units as its length.
+    /// Create the files. The length of each keyword, name and subject is its number of units.
     fn create(folder: &Path, [keywords, names, subjects]: [&[u32]; 3], most: usize) -> Result<Self> {
         Ok(Self {
             unit_keywords: RowSink::create(folder, "unit_keywords")?,
@@ -280,7 +283,7 @@ impl Sinks {
         })
     }
 
-    /// Append the rows of units from `first` on.
+    /// Append the rows of the units from `first` on.
     fn push(&mut self, rows: &Rows, first: usize) -> Result<()> {
         let Rows { unit_keywords, unit_names, mentions, subjects, .. } = rows;
         self.unit_keywords.push(&unit_keywords.values, unit_keywords.ends())?;
@@ -352,7 +355,7 @@ pub fn build_in_runs(
     let (names, name_lengths, name_place) = sorted.next().unwrap_or_default();
     let lengths = [&keyword_lengths[..], &name_lengths, &subject_lengths];
     let mut sinks = Sinks::create(folder, lengths, bounds.entries)?;
-    // Progress is not counted: this takes little time compared with reading.
+    // Not counted as progress: it takes little time compared with reading.
     map_ranges_then(
         waiting.len(),
         1,

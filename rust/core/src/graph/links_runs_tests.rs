@@ -3,7 +3,7 @@ use crate::graph::links::{Links, Texts};
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A folder that is removed with the value.
+/// A folder that is removed when this value is dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -22,7 +22,7 @@ impl Drop for Folder {
     }
 }
 
-/// Units of one document each, whose sentences are joined by spaces after a title sentence.
+/// Units of one document each, whose sentences are separated by spaces and follow a title sentence.
 struct Corpus {
     titles: StringsBuf,
     texts: StringsBuf,
@@ -127,7 +127,7 @@ proptest! {
     ) {
         let sentence = words.join(" ");
         let short = words[words.len() / 2].clone();
-        // More units than one range holds.
+        // More units than fit into one range.
         let units: Vec<(String, Vec<String>)> = (0..GRAIN + n)
             .map(|u| match u % 3 {
                 0 => (String::new(), vec![sentence.clone(); u % 2]),

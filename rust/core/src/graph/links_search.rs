@@ -1,7 +1,8 @@
 //! Unchanged units whose mentions must be searched again, for [`super::links_update`].
 //!
-//! A unit mentions other subjects than before only if it mentioned one that was removed, or has all the words of one
-//! that its index lacked. Each subject is split into words once, however many indexes are merged.
+//! The mentions of a unit change only if it mentioned a subject that was removed, or if it contains all words
+//! of a subject that its index lacked. Each subject is split into words once, regardless of the number of
+//! merged indexes.
 
 use crate::error::Result;
 use crate::graph::links::GRAIN;
@@ -21,7 +22,7 @@ pub(crate) struct LookedAt {
     pub place: Vec<u32>,
 }
 
-/// The current keywords and subjects, and the mapping of those of each previous index to them.
+/// The current keywords and subjects, and the mapping from those of each previous index.
 pub(crate) struct Vocabularies<'a> {
     pub keywords: Strings<'a>,
     pub keywords_of: &'a [Vec<u32>],
@@ -29,7 +30,8 @@ pub(crate) struct Vocabularies<'a> {
     pub subjects_of: &'a [Vec<u32>],
 }
 
-/// For each current string the previous indexes in which an unchanged unit has it, ascending, and its number there.
+/// For each current string: the previous indexes in which an unchanged unit has it, ascending, and its number
+/// in each.
 struct Holders {
     starts: Vec<usize>,
     pairs: Vec<(u32, u32)>,
@@ -111,9 +113,9 @@ pub(crate) fn looked_at(
 
 /// Previous units that may mention a subject that their index lacked.
 struct Affected {
-    /// Counting the units of one index after another.
+    /// Numbered across the indexes, one after another.
     units: Vec<u32>,
-    /// Whether all units of an index may.
+    /// Whether all units of an index may mention one.
     wholes: Vec<bool>,
 }
 
@@ -122,9 +124,9 @@ struct Search<'a> {
     now: &'a Vocabularies<'a>,
     keywords: Holders,
     subjects: Holders,
-    /// Whether an index has subjects that no unchanged unit has.
+    /// For each index: whether it has subjects that no unchanged unit has.
     has_unowned: Vec<bool>,
-    /// The languages of each index, and of all.
+    /// The languages of each index, and of all indexes together.
     languages: Vec<Vec<Language>>,
     every: Vec<Language>,
 }
@@ -149,14 +151,15 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Return whether an index lacks a subject. One that no unit owned for a while is new, unless the index had it.
+    /// Return whether an index lacks a subject. A subject that temporarily had no unit is new, unless the
+    /// index had it.
     fn lacks(&self, part: usize, id: usize) -> bool {
         self.subjects.in_part(id, part as u32).is_none()
             && !(self.has_unowned[part]
                 && self.earlier.parts[part].links.subjects.position(self.now.subjects.get(id)).is_some())
     }
 
-    /// Add the units of the indexes that lack a subject and have all of its words.
+    /// Add the units that have all words of a subject, of the indexes that lack the subject.
     fn subject(&self, id: usize, lexer: &mut Lexer, found: &mut Affected) {
         let subject = self.now.subjects.get(id);
         let parts = self.earlier.parts;
@@ -169,7 +172,7 @@ impl<'a> Search<'a> {
             lexer.keywords_in(language, |word| words.push(self.now.keywords.position(word)));
             let reads = |part: usize| self.languages[part].contains(&language) && self.lacks(part, id);
             if words.is_empty() {
-                // Only stop words: any text may contain it.
+                // The subject consists of stop words, so any text may contain it.
                 (0..parts.len()).filter(|&part| reads(part)).for_each(|part| found.wholes[part] = true);
                 continue;
             }
@@ -195,7 +198,7 @@ fn languages_of<'a>(links: &'a LinksView<'a>) -> &'a [Language] {
     }
 }
 
-/// Return the units that have all of these keywords, of which there is at least one.
+/// Return the units that have all of the given keywords, of which there is at least one.
 fn units_with_all<'a>(links: &'a LinksView<'a>, words: &'a [usize]) -> impl Iterator<Item = u32> + 'a {
     let rarest = words.iter().copied().min_by_key(|&word| links.keyword_units.len_of(word));
     let units = rarest.map_or(&[][..], |word| links.keyword_units.row(word));
@@ -205,8 +208,8 @@ fn units_with_all<'a>(links: &'a LinksView<'a>, words: &'a [usize]) -> impl Iter
     })
 }
 
-/// Return the units that have every keyword of a phrase in the analysis of a language of the index, or `None` if the
-/// phrase has no keyword in one of them.
+/// Return the units that have every keyword of a phrase as analysed in some language of the index, or `None`
+/// if the phrase has no keyword in one of these languages.
 pub(crate) fn units_with(was: &LinksView<'_>, phrase: &str, lexer: &mut Lexer) -> Option<Vec<u32>> {
     lexer.read(phrase);
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Vocabularies and lists of units that change with a few units, for [`super::links_delta`].
+//! Vocabularies and lists of units after changes to a few units, for [`super::links_delta`].
 
 use crate::items::Items;
 use crate::sparse::CsrView;
@@ -6,10 +6,10 @@ use crate::store::patch::{Numbering, Patch, RowChange, RowEditor};
 use crate::text::strings::Strings;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the values of an array number.
+/// What the values of an array refer to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Of {
-    /// Numbers of nothing: counts, lengths, positions, bytes.
+    /// Nothing: values are counts, lengths, positions or bytes.
     Nothing,
     Keywords,
     Names,
@@ -21,11 +21,11 @@ pub enum Of {
     Labels,
 }
 
-/// A sorted vocabulary from which strings went and to which others came.
+/// A sorted vocabulary from which strings were removed and to which others were added.
 pub(crate) struct Vocabulary<'a> {
     before: Strings<'a>,
     pub gone: Vec<u32>,
-    /// Ascending, and the published id before which each comes.
+    /// Added strings, ascending, and the published id before which each is inserted.
     pub fresh: Vec<String>,
     places: Vec<u32>,
     pub numbers: Numbering,
@@ -39,7 +39,7 @@ impl<'a> Vocabulary<'a> {
         Self { before, gone, fresh, places, numbers }
     }
 
-    /// Return the present number of a string.
+    /// Return the new number of a string.
     pub fn id(&self, text: &str) -> Option<u32> {
         if let Ok(k) = self.fresh.binary_search_by(|fresh| fresh.as_str().cmp(text)) {
             return Some(self.of_fresh(k));
@@ -52,7 +52,7 @@ impl<'a> Vocabulary<'a> {
         Numbering::of_new(&self.gone, self.places[k], k)
     }
 
-    /// Return whether a present string begins with these bytes.
+    /// Return whether a current string begins with these bytes.
     pub fn begins(&self, start: &str) -> bool {
         let fresh = self.fresh.partition_point(|text| text.as_str() < start);
         let at = first_not_below(self.before, start);
@@ -84,14 +84,14 @@ impl<'a> Vocabulary<'a> {
     }
 }
 
-/// A thing that comes, or a published one that goes.
+/// An added item, or a removed published item.
 pub(crate) enum Event {
-    /// Number among those that come, and the published one before which it comes.
+    /// Number among the added items, and the published item before which it is inserted.
     Comes(usize, u32),
     Goes(u32),
 }
 
-/// Call `each` with what comes and goes, in order.
+/// Call `each` with the added and removed items, in order.
 pub(crate) fn each_event(gone: &[u32], places: &[u32], mut each: impl FnMut(Event)) {
     let mut gone = gone.iter().copied().peekable();
     for (k, &place) in places.iter().enumerate() {
@@ -103,7 +103,7 @@ pub(crate) fn each_event(gone: &[u32], places: &[u32], mut each: impl FnMut(Even
     gone.for_each(|id| each(Event::Goes(id)));
 }
 
-/// Return the first string that is not below `text`.
+/// Return the first string that is not less than `text`.
 fn first_not_below(strings: Strings<'_>, text: &str) -> usize {
     let (mut low, mut high) = (0, strings.len());
     while low < high {
@@ -116,18 +116,18 @@ fn first_not_below(strings: Strings<'_>, text: &str) -> usize {
     low
 }
 
-/// The changes of one list of units: of a keyword, a name or a subject.
+/// The changes of one list: the units of a keyword, name or subject.
 #[derive(Debug, Default)]
 pub(crate) struct Postings {
-    /// Published units that no longer have it, ascending.
+    /// Published units that no longer have the item, ascending.
     pub gone: Vec<u32>,
-    /// Units that have it now: present number, the published unit before which it comes, count.
+    /// Units that now have it: new number, the published unit before which it is inserted, and the count.
     pub come: Vec<(u32, u32, u32)>,
 }
 
 type Lists = BTreeMap<u32, Postings>;
 
-/// The things that units have, by published id or, for strings that are new, by their number among these.
+/// The items of units, by published id. New strings are numbered separately.
 #[derive(Debug, Default)]
 pub(crate) struct Things {
     pub known: Lists,
@@ -143,13 +143,13 @@ impl Things {
         Some(self.known.entry(id).or_default())
     }
 
-    /// Add a unit (its present number, and the published unit before which it comes) to the list of a thing.
+    /// Add a unit to the list of an item: its new number, and the published unit before which it is inserted.
     pub fn add(&mut self, vocabulary: &Vocabulary<'_>, text: &str, place: (u32, u32), count: u32) {
         let list = self.of(vocabulary, text);
         list.into_iter().for_each(|list| list.come.push((place.0, place.1, count)));
     }
 
-    /// Sort the units that go.
+    /// Sort the removed units.
     pub fn sort(&mut self) {
         self.known.values_mut().for_each(|list| list.gone.sort_unstable());
     }
@@ -219,8 +219,9 @@ impl Things {
     }
 }
 
-/// Return the position in the list of a thing of the first unit that is not below `unit`, and whether it is that unit.
-/// Only the values that this search compares are read: a list may have as many as the index has units.
+/// Return the position, in the list of an item, of the first unit that is not less than `unit`, and whether
+/// it is that unit. Only the values that the search compares are read, because a list may have as many
+/// entries as the index has units.
 fn place_in(lists: CsrView<'_>, id: u32, unit: u32) -> (usize, bool) {
     let [start, end] = lists.indptr.pair(id as usize).map(|x| x as usize);
     let len = end - start;
@@ -235,7 +236,8 @@ fn place_in(lists: CsrView<'_>, id: u32, unit: u32) -> (usize, bool) {
     (low, low < len && lists.indices[start + low] == unit)
 }
 
-/// Return a vocabulary after units went and came, which have some of the published strings and some of `words`.
+/// Return a vocabulary after removing and adding units. They have some of the published strings and some of
+/// `words`.
 pub(crate) fn changed<'a>(
     before: Strings<'a>,
     units_of: impl Fn(usize) -> usize,

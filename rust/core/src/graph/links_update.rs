@@ -2,8 +2,8 @@
 //! [`Links::build`] over the current units.
 //!
 //! A unit's words and names depend only on its text: the rows of unchanged units are reused and only
-//! renumbered. Two things depend on other units and are computed again: the subjects a unit mentions
-//! (subjects come from all units), and every weight.
+//! renumbered. Two values depend on other units and are computed again: the subjects that a unit mentions,
+//! because subjects come from all units, and all weights.
 
 use crate::error::{Error, Result};
 use crate::graph::links::{check_texts, Links, GRAIN};
@@ -20,15 +20,15 @@ use crate::text::merged::merge;
 use crate::text::names::SubjectTree;
 use crate::text::strings::{Strings, StringsBuf};
 
-/// A current vocabulary: its strings, and the mapping of the strings of each previous index and of each range of
-/// units that were read to it.
+/// A current vocabulary: its strings, and the mapping from the strings of each previous index and of each
+/// range of new units.
 struct Joined {
     strings: StringsBuf,
     before: Vec<Vec<u32>>,
     parts: Vec<Vec<u32>>,
 }
 
-/// Merge the strings of previous indexes that are still in use with those of units that were read.
+/// Merge the strings of previous indexes that are still in use with those of new units.
 fn joined<'a>(was: impl Iterator<Item = Strings<'a>>, used: &[Vec<u8>], parts: Vec<Words>) -> Result<Joined> {
     let mut found = Interner::default();
     let mut numbers: Vec<Vec<u32>> =
@@ -48,7 +48,7 @@ fn joined<'a>(was: impl Iterator<Item = Strings<'a>>, used: &[Vec<u8>], parts: V
 }
 
 impl Links {
-    /// Like [`Links::build`]; see the module. Progress counts units.
+    /// Like [`Links::build`], but reuses previous rows: see the module. Progress counts units.
     pub fn update(
         input: &Texts<'_>,
         earlier: &Earlier<'_>,
@@ -128,7 +128,7 @@ impl Links {
     }
 }
 
-/// Check that an unchanged unit has as many sentences as before.
+/// Check that an unchanged unit has the same number of sentences as before.
 fn check_sentences(input: &Texts<'_>, earlier: &Earlier<'_>) -> Result<()> {
     for (unit, row) in earlier.kept() {
         let count = (input.first_sentence[unit + 1] - input.first_sentence[unit]) as usize;
@@ -142,7 +142,7 @@ fn check_sentences(input: &Texts<'_>, earlier: &Earlier<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The current subjects, the mapping of previous subjects to them, and the subject of each unit.
+/// The current subjects, the mapping from previous subjects, and the subject of each unit.
 struct Owned {
     subjects: StringsBuf,
     now: Vec<Vec<u32>>,
@@ -188,7 +188,7 @@ fn owned_subjects(
     Ok(Owned { subjects, now, of_unit })
 }
 
-/// Return for each unit that is read the index of its first sentence among those of its part.
+/// Return, for each new unit, the index of its first sentence within its part.
 fn sentence_starts(units: &[u32], first_sentence: &[u64]) -> Vec<usize> {
     let mut starts = Vec::with_capacity(units.len());
     for part in units.chunks(GRAIN) {
@@ -210,7 +210,7 @@ struct Taken<'a> {
     read_sentences: Vec<usize>,
     mentions: &'a [RowBuilder],
     asked: &'a LookedAt,
-    /// Mappings from the previous numbers of each part to current ones.
+    /// Mappings from the previous numbers of each part to the current ones.
     subject: &'a [Vec<u32>],
     keyword: &'a [Vec<u32>],
     name: &'a [Vec<u32>],
@@ -251,7 +251,7 @@ impl Taken<'_> {
         let (number, row) = self.earlier.find(self.earlier.row[unit]);
         let part = &self.earlier.parts[number];
         let was = &part.links;
-        // Numbers follow the order of the strings, before and now, so order is preserved.
+        // Numbers follow the order of the strings before and after, so the order of a row is preserved.
         let numbered = |out: &mut RowBuilder, from: CsrView<'_>, row: usize, numbers: &[u32]| {
             out.values.extend(from.row(row).iter().map(|&id| numbers[id as usize]).filter(|&id| id != NONE));
             out.close();
@@ -269,7 +269,7 @@ impl Taken<'_> {
         both.extend(Some(self.unit_subject[unit]).filter(|&about| about != NONE));
         rows.subjects.push_set(&mut both);
         for sentence in was.sentences(row) {
-            // Positions in rows of units, which keep their order.
+            // These are positions in the rows of units, which keep their order.
             rows.sentence_keywords.push(was.sentence_keywords.stored.row(sentence));
             rows.sentence_names.push(was.sentence_names.stored.row(sentence));
         }
@@ -285,7 +285,7 @@ mod tests {
 
     type Unit = (String, Vec<String>, String);
 
-    /// Titles, texts and sentences; a text may differ from its sentences, as units of windows do.
+    /// Titles, texts and sentences. A text may differ from its sentences, as in units made of windows.
     fn with<T>(units: &[Unit], work: impl FnOnce(&Texts<'_>) -> T) -> T {
         let titles: StringsBuf = units.iter().map(|u| &u.0).collect();
         let texts: StringsBuf = units.iter().map(|u| u.1.join(" ") + &u.2).collect();
@@ -315,7 +315,7 @@ mod tests {
         with(units, |texts| Links::update(texts, &earlier, threads, &Progress::none()))
     }
 
-    /// Merge indexes: `row` counts the units of one after another.
+    /// Merge indexes. `row` numbers the units across the indexes, one after another.
     fn merge(before: &[Links], units: &[Unit], row: &[u32], threads: usize) -> Result<Links> {
         let arrays: Vec<_> = before.iter().map(|links| links.clone().into_arrays()).collect();
         let weights: Vec<std::sync::OnceLock<_>> =

@@ -1,5 +1,5 @@
-//! What is known of the words of a few units, so that a word that was looked up once is not looked up again: neither
-//! where it occurs a second time, nor in the sentence that has it, whose words are those of its unit.
+//! A cache of the words of a few units, so that each word is looked up only once: neither repeated
+//! occurrences nor the sentences, which have the same words as their unit, are looked up again.
 
 use crate::rank::links_view::NONE;
 use crate::text::interner::Interner;
@@ -8,10 +8,10 @@ use crate::text::lexical::{plain_keyword, Lexer};
 use crate::text::names::SubjectTree;
 use std::ops::Range;
 
-/// The keyword of a word that has several, or one that depends on more than its letters.
+/// Marks a word that has several keywords, or whose keyword depends on more than its letters.
 const OPEN: u32 = NONE - 1;
 
-/// One word: its bytes in the folded text of its unit, and its keyword, or `NONE`, or [`OPEN`].
+/// One word: its bytes in the folded text of its unit, and its keyword, [`NONE`] or [`OPEN`].
 #[derive(Debug, Clone, Copy)]
 struct Known {
     start: u32,
@@ -22,24 +22,24 @@ struct Known {
 /// The words of some units.
 #[derive(Default)]
 pub(crate) struct KnownWords {
-    /// Words in lower case; the keyword of each, and its number in the tree of subjects.
+    /// Words in lower case, with the keyword of each and its number in the tree of subjects.
     forms: Interner,
     of_form: Vec<(u32, u32)>,
-    /// The forms of the words of the last unit, and which of its words had a new one.
+    /// The word forms of the last unit, and which of its words had a new form.
     forms_of: Vec<u32>,
     new: Vec<usize>,
     words: Vec<Known>,
     folded: String,
-    /// Where the words and the folded text of each unit end.
+    /// The ends of each unit's words and folded text.
     ends: Vec<(usize, usize)>,
-    /// The number of each word of the last unit and its title in the tree of subjects, or `NONE`.
+    /// The number in the tree of subjects of each word of the last unit and its title, or `NONE`.
     pub in_tree: Vec<u32>,
     buffer: String,
 }
 
 impl KnownWords {
-    /// Read the words of the next unit: title, then text, whose words begin at `first_word` and byte `start`. Append
-    /// their keywords to `row`, without what names in code add.
+    /// Read the words of the next unit: title, then text, which begins at word `first_word` and byte `start`.
+    /// Append their keywords to `row`, without those added by splitting code identifiers.
     pub fn read_unit(
         &mut self,
         lexer: &Lexer,
@@ -91,9 +91,10 @@ impl KnownWords {
         self.ends.push((self.words.len(), self.folded.len()));
     }
 
-    /// Find the keywords of new words in a plain language, and their numbers in the tree of subjects.
+    /// Find the keywords of new words in a plain language, and the numbers of these words in the tree of
+    /// subjects.
     fn look_up(&mut self, lexer: &Lexer, tree: &SubjectTree, keywords: &mut Interner) {
-        // Both tables exceed the caches.
+        // Look up in separate passes, because both tables exceed the caches.
         tree.ask_for(0..self.new.len(), |at| lexer.lower(self.new[at]));
         keywords.ask_for(0..self.new.len(), |at| lexer.lower(self.new[at]).as_bytes());
         for &k in &self.new {
@@ -119,7 +120,7 @@ impl KnownWords {
     }
 }
 
-/// The words of a unit from its next sentence on.
+/// The words of a unit, starting with its next sentence.
 pub(crate) struct UnitWords<'a> {
     words: &'a [Known],
     folded: &'a str,
@@ -128,7 +129,8 @@ pub(crate) struct UnitWords<'a> {
 }
 
 impl UnitWords<'_> {
-    /// Append the keywords of a sentence, whose words are in `sentence`, without what names in code add.
+    /// Append the keywords of a sentence, whose words are in `sentence`, without those added by splitting
+    /// code identifiers.
     pub fn read_sentence(
         &mut self,
         sentence: &Lexer,
@@ -148,7 +150,8 @@ impl UnitWords<'_> {
         }
     }
 
-    /// Return which words those of a sentence are; `None` if it is elsewhere, or cuts a word of the unit.
+    /// Return the unit's words that make up a sentence; `None` if the sentence is not in the unit's text or
+    /// cuts a word.
     fn find(&mut self, sentence: &Lexer) -> Option<Range<usize>> {
         let rest = self.folded.get(self.byte..)?;
         let start = self.byte + (rest.len() - rest.trim_start().len());
@@ -190,7 +193,7 @@ mod tests {
         lexer.append("\n");
         let start = lexer.append(text);
         let mut row = Vec::new();
-        // A unit before it, so that offsets do not begin at 0.
+        // Add a unit before it, so that offsets do not begin at 0.
         words.read_unit(&lexer, (first_word, start), language, &tree, &mut keywords, &mut row);
         row.clear();
         words.read_unit(&lexer, (first_word, start), language, &tree, &mut keywords, &mut row);
@@ -232,7 +235,8 @@ mod tests {
         ) {
             let language = Language::by_name(language).unwrap();
             let text = pieces.concat();
-            // Pieces may cut words, and some are left out, as sentences are not: the result is right in any case.
+            // Pieces may cut words, and some are left out because sentences do not cover the whole text. The
+            // result is right in any case.
             let mut sentences: Vec<&str> = pieces.iter().map(|one| one.trim()).collect();
             sentences.retain(|one| !skip[one.len() % 6]);
             sentences.push("beta is elsewhere");

@@ -1,5 +1,5 @@
-//! Graph builders, one file each: nearest neighbours, co-occurrence, concepts, citations, the skeleton and the
-//! links of the walk; and what pictures of graphs need: layout, communities, neighbourhoods.
+//! Graph builders, one file each: nearest neighbours, co-occurrence, concepts, citations, the skeleton and
+//! the links of the walk. Also functions for drawing graphs: layout, communities, neighbourhoods.
 
 pub mod citations;
 pub mod communities;

@@ -1,10 +1,10 @@
-//! Parts of a graph that fit into a picture: the best neighbourhood of some nodes, the edges between chosen
-//! nodes, and the shortest path between two nodes.
+//! Parts of a graph that are small enough to draw: the best neighbourhood of the seed nodes, the edges
+//! between chosen nodes, and the shortest path between two nodes.
 //!
-//! The neighbourhood grows best first, as in Dijkstra's algorithm with products in place of sums. A seed has
-//! score 1. Over an edge of weight `w` the score of node `u` passes on to `v` multiplied by
-//! `w / max w / sqrt(degree(u)) * degree(v) / (degree(v) + 1)`: strong edges win, the many neighbours of a hub
-//! count little, and dead ends come after nodes that lead on. Equal scores are ordered by id.
+//! The neighbourhood grows best first, as in Dijkstra's algorithm but with products instead of sums. A seed
+//! has score 1. Over an edge of weight `w` the score of node `u` passes on to `v` multiplied by `w / max w /
+//! sqrt(degree(u)) * degree(v) / (degree(v) + 1)`: strong edges win, the many neighbours of a hub count
+//! little, and dead ends come after nodes that lead on. Equal scores are ordered by id.
 
 use crate::error::{Error, Result};
 use crate::graph::weighted::Weighted;
@@ -18,10 +18,10 @@ const WHAT: &str = "the neighbourhood of nodes";
 /// Edges between two checks of the progress.
 const EDGES: usize = 1 << 15;
 
-/// No node, no position.
+/// Marks the absence of a node or position.
 pub const NONE: u32 = u32::MAX;
 
-/// Chosen nodes, best first, with their scores and the position of the node that each was reached from
+/// Chosen nodes, best first, with their scores and the position of the node from which each was reached
 /// ([`NONE`] for a seed).
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Neighbourhood {
@@ -30,13 +30,13 @@ pub struct Neighbourhood {
     pub parents: Vec<u32>,
 }
 
-/// Edges between chosen nodes, as positions among them, the smaller first.
+/// Edges between chosen nodes, as pairs of positions, the smaller first.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Induced {
     pub sources: Vec<u32>,
     pub targets: Vec<u32>,
     pub weights: Vec<f64>,
-    /// The number of edges, including those that were left out.
+    /// The number of edges, including those that were omitted.
     pub total: u64,
 }
 
@@ -137,8 +137,8 @@ pub fn neighbourhood(
     Ok(found)
 }
 
-/// Return the edges between `nodes`, of more than `most` the heaviest, ordered by their ends. Ties go to the
-/// smaller positions.
+/// Return the edges between `nodes`, ordered by their ends. If there are more than `most`, return the
+/// heaviest; ties are decided by the smaller positions.
 pub fn induced(graph: Weighted<'_>, nodes: &[u32], most: usize, progress: &Progress) -> Result<Induced> {
     let n = graph.len();
     check_ids(nodes, n)?;
@@ -176,8 +176,8 @@ pub fn induced(graph: Weighted<'_>, nodes: &[u32], most: usize, progress: &Progr
     })
 }
 
-/// Return the nodes of a shortest path from `start` to `end` by number of edges, both included; of several,
-/// one that leaves each node to the smallest id possible, seen from `end`. Empty if no path exists.
+/// Return the nodes of a shortest path from `start` to `end` by number of edges, including both. Of several
+/// paths, return the one with the smallest ids, seen from `end`. Empty if no path exists.
 pub fn shortest_path(graph: Weighted<'_>, start: u32, end: u32, progress: &Progress) -> Result<Vec<u32>> {
     check_ids(&[start, end], graph.len())?;
     let mut before: Vec<u32> = filled(NONE, graph.len(), WHAT)?;
@@ -197,7 +197,7 @@ pub fn shortest_path(graph: Weighted<'_>, start: u32, end: u32, progress: &Progr
                 }
             }
         }
-        next.sort_unstable(); // so that the smallest id of a ring is the one that reaches the next ring
+        next.sort_unstable(); // the smallest id of a ring reaches the next ring first
         now.clear();
         std::mem::swap(&mut now, &mut next);
     }

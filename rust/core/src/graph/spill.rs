@@ -1,5 +1,5 @@
-//! Temporary files of a build whose arrays exceed its memory: pieces that are written and read back, outputs that
-//! grow at their end, and the transpose of rows in buckets.
+//! Temporary files for builds whose arrays do not fit into memory: pieces that are written and read back,
+//! outputs to which values are appended, and the transpose of rows in buckets.
 
 use crate::error::{Error, Result};
 use crate::memory::{use_large_pages, zeros};
@@ -11,21 +11,21 @@ use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-/// Values of a bucket that are written together.
+/// Number of values of a bucket that are written together.
 const TOGETHER: usize = 3 << 14;
 
 fn failed(path: &Path, error: std::io::Error) -> Error {
     Error::io(format!("{}: {error}", path.display())).caused_by(error)
 }
 
-/// A file without a name, which disappears with the process.
+/// An unnamed file, which disappears with the process.
 pub(crate) struct Spill {
     path: PathBuf,
     file: Mutex<File>,
     end: u64,
 }
 
-/// Where a piece of a [`Spill`] is, and the hash of its bytes.
+/// The location of a piece of a [`Spill`], and the hash of its bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Piece {
     start: u64,
@@ -35,7 +35,7 @@ pub(crate) struct Piece {
 
 #[cfg(test)]
 impl Piece {
-    /// Return a piece that expects these bytes in the place of another.
+    /// Return a piece that expects these bytes at the location of another piece.
     pub fn with_bytes_of(self, other: Self) -> Self {
         Self { start: other.start, ..self }
     }
@@ -46,7 +46,7 @@ impl Spill {
         let path = folder.join(name);
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path);
         let file = file.map_err(|error| failed(&path, error))?;
-        // Systems that cannot remove an open file leave it to the caller, who removes the folder.
+        // On systems that cannot remove an open file, the caller removes the folder.
         let _ = remove_file(&path);
         Ok(Self { path, file: Mutex::new(file), end: 0 })
     }
@@ -75,13 +75,13 @@ impl Spill {
     }
 }
 
-/// Append a list of values to bytes, for [`take`].
+/// Append a list of values to a buffer of bytes, for [`take`].
 pub(crate) fn put<T: Pod>(out: &mut Vec<u8>, values: &[T]) {
     out.extend((values.len() as u64).to_le_bytes());
     out.extend_from_slice(bytemuck::cast_slice(values));
 }
 
-/// Return the next list of values, and advance.
+/// Return the next list of values, and advance past it.
 pub(crate) fn take<T: Pod>(bytes: &mut &[u8]) -> Result<Vec<T>> {
     let short = || Error::Internal("a piece of a temporary file is too short".into());
     let (head, rest) = bytes.split_first_chunk::<8>().ok_or_else(short)?;
@@ -129,7 +129,7 @@ impl RowSink {
         Ok(Self { ends, values: Sink::create(folder, &format!("{name}_indices"))?, count: 0 })
     }
 
-    /// Append rows, given their values and where each ends among them.
+    /// Append rows, given their values and the end of each row.
     pub fn push(&mut self, values: &[u32], ends: &[u64]) -> Result<()> {
         let moved: Vec<u64> = ends.iter().map(|end| self.count + end).collect();
         self.count += values.len() as u64;
@@ -142,8 +142,8 @@ impl RowSink {
     }
 }
 
-/// The transpose of rows whose columns have known lengths. Entries are written to buckets, each of adjacent
-/// columns with at most `most` entries (or one column), and placed bucket by bucket.
+/// The transpose of rows whose column lengths are known. Entries are written to buckets of adjacent columns
+/// with at most `most` entries (or a single column), and sorted bucket by bucket.
 pub(crate) struct Turned {
     spill: Spill,
     ends: Vec<u64>,
@@ -193,7 +193,8 @@ impl Turned {
         Ok(())
     }
 
-    /// Write the rows, ascending in each column, and their values; return the offsets of the columns.
+    /// Write the rows of each column in ascending order, with their values. Returns the offsets of the
+    /// columns.
     pub fn finish(
         mut self,
         rows: &mut Sink,

@@ -1,6 +1,6 @@
 //! Transposed and renumbered rows, on any number of threads.
 //!
-//! The transpose of the distinct words of each unit, ascending, holds the units of each word, which are KET-RAG's
+//! The transpose of the rows "distinct words of each unit" holds the units of each word. These are KET-RAG's
 //! edges Ek (Algorithm 3, line 20).
 
 use crate::error::{Error, Result};
@@ -10,7 +10,7 @@ use crate::progress::Progress;
 use crate::sparse::{Csr, CsrView};
 use std::sync::{Mutex, PoisonError};
 
-/// Postings that one thread counts at a time.
+/// Number of postings that one thread counts at a time.
 const COUNT_GRAIN: usize = 1 << 16;
 
 /// Purpose of the allocations, for error messages.
@@ -22,9 +22,9 @@ const TURNED: &str = "the new rows";
 /// 0.42 s in blocks of 2^23, 0.88 s of 2^20, 0.53 s in one).
 const BLOCK: usize = 1 << 23;
 
-/// Return the number of rows in which each column occurs; the ids of each row must strictly ascend.
+/// Return the number of rows in which each column occurs. The ids of each row must strictly ascend.
 pub fn document_frequency(rows: CsrView<'_>, threads: usize, progress: &Progress) -> Result<Vec<u64>> {
-    // At most as many parts as threads, since each holds one number per column.
+    // At most as many parts as threads, because each part holds one number per column.
     let parts = cores(threads).min(rows.nnz() / COUNT_GRAIN).max(1);
     let grain = rows.rows().div_ceil(parts);
     let parts = map_ranges(rows.rows(), grain, threads, progress, |range| {
@@ -88,7 +88,7 @@ pub fn renumber(rows: CsrView<'_>, kept: &[u32]) -> Result<Csr> {
     Ok(Csr { indptr, indices, columns: kept.len() })
 }
 
-/// Transpose rows with strictly ascending ids; the ids of the result's rows ascend, too.
+/// Transpose rows with strictly ascending ids. The ids of the result's rows ascend, too.
 pub fn transpose(rows: CsrView<'_>, threads: usize, progress: &Progress) -> Result<Csr> {
     if u32::try_from(rows.rows()).is_err() {
         return Err(Error::input(format!("{} rows: ids have 32 bits", rows.rows())));
@@ -133,7 +133,7 @@ pub fn transpose(rows: CsrView<'_>, threads: usize, progress: &Progress) -> Resu
     Ok(Csr { indptr, indices, columns: rows.rows() })
 }
 
-/// One pass, for few entries: blocks and threads would cost more than they save.
+/// Transpose in one pass, for few entries: blocks and threads would cost more time than they save.
 fn turn_at_once(rows: CsrView<'_>, indptr: Vec<u64>) -> Result<Csr> {
     let mut next: Vec<u32> = room(indptr.len(), TURNED)?;
     next.extend(indptr.iter().map(|&start| start as u32));
@@ -148,7 +148,7 @@ fn turn_at_once(rows: CsrView<'_>, indptr: Vec<u64>) -> Result<Csr> {
     Ok(Csr { indptr, indices, columns: rows.rows() })
 }
 
-/// Return ranges of columns with about the same number of entries.
+/// Return ranges of columns with about the same number of entries each.
 fn blocks(indptr: &[u64], threads: usize) -> Vec<std::ops::Range<usize>> {
     let columns = indptr.len() - 1;
     let nnz = indptr[columns] as usize;
@@ -173,7 +173,7 @@ struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// Fill the block. `reached` is how much of each row earlier blocks have taken.
+    /// Fill the block. `reached` is the number of entries of each row that earlier blocks have used.
     fn turn(
         &mut self,
         rows: CsrView<'_>,
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn large_graphs_are_turned_in_blocks() {
-        // One column holds a third of all entries and therefore forms a block by itself.
+        // One column holds a third of all entries and is therefore a block by itself.
         let rows: Vec<Vec<u32>> =
             (0..700_000u32).map(|i| vec![0, 1 + i % 97, 100 + i.wrapping_mul(48_271) % 50_000]).collect();
         let csr = rows_of(&rows, 50_100);

@@ -1,5 +1,5 @@
-//! Weighted undirected graphs: rows of neighbours with a positive weight for each, as the kernels that draw
-//! graphs read them.
+//! Weighted undirected graphs in the form that the drawing kernels read: rows of neighbours with a positive
+//! weight for each.
 
 use crate::error::{Error, Result};
 use crate::memory::{room, zeros};
@@ -27,8 +27,8 @@ pub struct WeightedBuf {
 }
 
 impl<'a> Weighted<'a> {
-    /// Check that the rows are those of a square graph and that every weight is positive and finite. That each
-    /// edge is present in both directions is only checked by [`Weighted::require_undirected`].
+    /// Check that the rows form a square graph and that every weight is positive and finite. Whether each
+    /// edge exists in both directions is checked only by [`Weighted::require_undirected`].
     pub fn new(indptr: &'a [u64], indices: &'a [u32], weights: &'a [f64]) -> Result<Self> {
         let rows = CsrView::new(indptr, indices, indptr.len().saturating_sub(1))?;
         if weights.len() != indices.len() {
@@ -151,7 +151,7 @@ pub fn undirected(
     merged(&first, &mut entries, progress)
 }
 
-/// Sort each row by id, in the order given among equal ids, and add the weights of these.
+/// Sort each row by id, keeping the order of equal ids, and add up the weights of equal ids.
 fn merged(first: &[u64], entries: &mut [(u32, f64)], progress: &Progress) -> Result<WeightedBuf> {
     let nodes = first.len() - 1;
     let mut out = WeightedBuf {
@@ -192,7 +192,7 @@ pub(crate) mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    /// The graph of some (source, target, weight).
+    /// Build the graph of a few edges (source, target, weight).
     pub fn graph(nodes: usize, edges: &[(u32, u32, f64)]) -> WeightedBuf {
         let part = |f: fn(&(u32, u32, f64)) -> u32| edges.iter().map(f).collect::<Vec<_>>();
         let weights: Vec<f64> = edges.iter().map(|e| e.2).collect();

@@ -3,8 +3,8 @@
 //!
 //! Brandes' algorithm (2001) without weights. A breadth-first search from each pivot `s` counts the shortest
 //! paths; on the way back each node collects its dependency: the sum over its successors `w` of `paths(v) /
-//! paths(w) * (1 + dependency(w))`. The result is the plain sum of the dependencies over the pivots, without
-//! the ends of paths and unscaled.
+//! paths(w) * (1 + dependency(w))`. The result is the unscaled sum of the dependencies over the pivots. The
+//! end nodes of a path are not counted.
 
 use crate::error::{Error, Result};
 use crate::memory::{filled, room, zeros};
@@ -17,15 +17,15 @@ const WHAT: &str = "the betweenness of nodes";
 /// Nodes between two checks of the progress.
 const NODES: usize = 1 << 14;
 
-/// With fewer nodes and edges than this, the search from one pivot takes less time than starting a thread.
+/// Below this number of nodes and edges, starting a thread takes longer than the search from one pivot.
 const PARALLEL: usize = 50_000;
 
-/// Path counts above this are scaled down by it: a layered graph has more paths than a float can count. A
-/// power of two, so that nothing is rounded.
+/// Path counts above this limit are divided by it, because a layered graph can have more paths than a float
+/// can count. It is a power of two, so scaling does not round.
 const LARGE: f64 = (1u128 << 127) as f64;
 
 /// Return the sum over `pivots` of each node's dependency, in an undirected simple graph (each edge in both
-/// directions). A repeated pivot counts repeatedly.
+/// directions). A pivot that is given twice counts twice.
 pub fn betweenness(
     edges: CsrView<'_>,
     pivots: &[u32],
@@ -43,8 +43,8 @@ pub fn betweenness(
     }
     progress.expect(pivots.len() as u64);
     let threads = if n + edges.nnz() < PARALLEL { 1 } else { cores(threads) };
-    // As many searches at once as there are threads: memory does not grow with the pivots, and every sum runs
-    // in their order.
+    // The number of concurrent searches is the number of threads, so memory does not grow with the number of
+    // pivots. Results are summed in the order of the pivots.
     let mut kept: Vec<Search> = Vec::new();
     for wave in pivots.chunks(threads) {
         kept.truncate(wave.len());
@@ -71,19 +71,19 @@ pub fn betweenness(
 
 #[derive(Debug, Clone, Copy)]
 struct Node {
-    /// Number of shortest paths to the node in the scale of its level; on the way back, first its
-    /// contribution to each predecessor per path.
+    /// Number of shortest paths to the node, in the scale of its level. On the way back it first holds the
+    /// node's contribution to each predecessor, per path.
     paths: f64,
-    /// Its distance plus one; 0 if it was not reached.
+    /// Distance from the pivot plus one; 0 if the node was not reached.
     level: u32,
 }
 
-/// One search, whose buffers are reused.
+/// The state of one search, whose buffers are reused.
 struct Search {
     nodes: Vec<Node>,
-    /// The nodes by distance.
+    /// The nodes in order of distance.
     order: Vec<u32>,
-    /// The end of each level in `order`, and the factor by which its counts were multiplied.
+    /// For each level: its end in `order`, and the factor by which its counts were multiplied.
     levels: Vec<(usize, f64)>,
     dependency: Vec<f64>,
 }
@@ -138,7 +138,7 @@ impl Search {
         Ok(())
     }
 
-    /// Collect the dependencies. A node's successors are complete before it.
+    /// Compute the dependency of each node. The dependencies of a node's successors are computed first.
     fn back(&mut self, edges: CsrView<'_>, progress: &Progress) -> Result<()> {
         let Self { nodes, order, levels, dependency } = self;
         for (end, scale) in levels.windows(2).map(|w| (w[0].0..w[1].0, w[1].1)).rev() {
@@ -157,7 +157,7 @@ impl Search {
                 }
                 let own = paths * sum;
                 dependency[from] = own;
-                // Counts that underflowed compared with others of their level contribute nothing.
+                // A count that underflowed relative to the others of its level contributes nothing.
                 let paths = if paths > 0.0 { (1.0 + own) / paths * scale } else { 0.0 };
                 nodes[from].paths = paths;
             }
@@ -203,7 +203,8 @@ mod tests {
         let pairs = (1..layers)
             .flat_map(|l| [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(a, b)| (2 * l - 2 + a, 2 * l + b)));
         let got = run(&both_ways(2 * layers as usize, pairs), &[0], 1);
-        // Half of the paths to each of the later nodes; those of layer 1 also half of those to node 1.
+        // Half of the paths to each later node pass here; nodes of layer 1 also lie on half of the paths to
+        // node 1.
         for layer in 1..layers {
             let want = f64::from(layers - 1 - layer) + if layer == 1 { 0.5 } else { 0.0 };
             for node in [2 * layer, 2 * layer + 1] {

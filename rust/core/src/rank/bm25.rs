@@ -1,9 +1,9 @@
-//! BM25 over the keywords of units (k1 = 1.2, b = .75), with the walk's words.
+//! BM25 over the keywords of units (k1 = 1.2, b = 0.75). The keywords are those of the walk.
 //!
-//! Score of unit u = sum over the query's distinct keywords t of share(t) idf(t) tf / (tf + k1 (1 - b + b length /
-//! mean length)). The common factor k1 + 1 is omitted because it does not change the order. The share
-//! is 1, but for parts of a name in code that the index has as a whole. An index with learned weights of terms
-//! ([`super::terms`]) is ranked by these instead.
+//! Score of unit u = sum over the query's distinct keywords t of share(t) idf(t) tf / (tf + k1 (1 - b + b
+//! length / mean length)). The common factor k1 + 1 is omitted because it does not change the order. The
+//! share is 1, except for the parts of a code identifier that the index contains as a whole. If an index has
+//! learned term weights ([`super::terms`]), they replace BM25.
 
 use super::links_view::LinksView;
 use super::matches::{bits, each_group, greatest, Sought, FEW, GROUP};
@@ -19,9 +19,9 @@ pub struct Scratch {
     question: Question,
 }
 
-/// Return the best `top` units, of those that pass the filter if there is one: score descending, id
-/// ascending. Units without any keyword of the query are never returned, so an unknown query has an empty
-/// result (`no_match`).
+/// Return the `top` best units that pass the optional filter: score descending, id ascending. Units without a
+/// keyword of the query are never returned, so a query without known keywords has an empty result
+/// (`no_match`).
 pub fn rank(
     links: &LinksView<'_>,
     question: &str,
@@ -36,7 +36,7 @@ pub fn rank(
     best_of(sought, top, mask, progress)
 }
 
-/// Like [`rank`], by learned weights, in an index of this many units.
+/// Like [`rank`], with learned term weights. `units` is the number of units in the index.
 pub fn rank_by_terms(
     weighed: Weighed<'_>,
     units: usize,
@@ -50,7 +50,7 @@ pub fn rank_by_terms(
 fn best_of(sought: Sought<'_>, top: usize, mask: Option<&Mask>, progress: &Progress) -> Result<Vec<Scored>> {
     let mut best = Leaders::new(top);
     each_group(sought, progress, |group, set, scores| {
-        // Most groups are far below the best.
+        // Most groups score far below the best units and are skipped.
         if set.count_ones() >= FEW && greatest(scores) < best.floor() {
             return;
         }

@@ -19,11 +19,11 @@ pub fn core_numbers(edges: CsrView<'_>, progress: &Progress) -> Result<Vec<i64>>
     edges.require_undirected()?;
     let n = edges.rows();
     progress.expect(n as u64);
-    // Remaining degree of a node; after its removal, its core number.
+    // Remaining degree of a node; once the node is removed, its core number.
     let mut left: Vec<u32> = room(n, WHAT)?;
     left.extend((0..n).map(|node| edges.range(node).len() as u32));
     let most = left.iter().copied().max().unwrap_or(0) as usize;
-    // Nodes by remaining degree: those with degree d begin at `first[d]`.
+    // Nodes by remaining degree: nodes of degree d begin at `first[d]`.
     let mut first: Vec<u32> = zeros(most + 2, WHAT)?;
     left.iter().for_each(|&degree| first[degree as usize + 1] += 1);
     (1..first.len()).for_each(|d| first[d] += first[d - 1]);
@@ -48,7 +48,8 @@ pub fn core_numbers(edges: CsrView<'_>, progress: &Progress) -> Result<Vec<i64>>
             if degree <= core {
                 continue;
             }
-            // It swaps places with the first node of its bucket, which then begins after it.
+            // Swap the neighbour with the first node of its bucket, then move the start of the bucket past
+            // it.
             let begin = &mut first[degree as usize];
             let (from, to) = (place[other as usize], *begin);
             let moved = order[to as usize];

@@ -1,6 +1,6 @@
 //! Borrowed view of the walk's arrays: vocabularies and rows.
 //!
-//! The arrays are written by the index stage (`graph::links`), one file each, and mapped.
+//! The index stage (`graph::links`) writes each array to its own file. The files are memory-mapped.
 
 use crate::error::{Error, Result};
 use crate::items::Items;
@@ -12,20 +12,20 @@ use crate::text::languages::Language;
 use crate::text::strings::Strings;
 use std::sync::{Arc, OnceLock};
 
-/// Columns of rows that hold positions and ids.
+/// Column count that allows any u32 position or id.
 pub const ANY_POSITION: usize = u32::MAX as usize + 1;
 
-/// No subject.
+/// Marks a unit without a subject.
 pub const NONE: u32 = u32::MAX;
 
-/// An array (u8) that exists if a unit is not English: the numbers of the languages of all units.
+/// Array (u8) of the language numbers that occur in the index. It exists only if some unit is not in English.
 pub const LANGUAGES: &str = "languages";
-/// An array (u8) next to it: the number of the language of each unit.
+/// Array (u8) of the language number of each unit. It exists together with [`LANGUAGES`].
 pub const UNIT_LANGUAGE: &str = "unit_language";
-/// Distinct languages of an index: a query is read in each of them.
+/// Maximum number of distinct languages of an index. The query is analysed in each of them.
 pub const MOST_LANGUAGES: usize = 64;
 
-/// One array of any kind.
+/// An array of one of the element types.
 #[derive(Debug, Clone, Copy)]
 pub enum Slice<'a> {
     U8(&'a [u8]),
@@ -33,7 +33,7 @@ pub enum Slice<'a> {
     U64(&'a [u64]),
 }
 
-/// Names and kinds of the arrays, in the order of storage.
+/// Names and element types of the arrays, in the order of storage.
 pub const ARRAYS: [(&str, &str); 27] = [
     ("keywords_blob", "u8"),
     ("keywords_offsets", "u64"),
@@ -64,10 +64,10 @@ pub const ARRAYS: [(&str, &str); 27] = [
     ("unit_length", "u32"),
 ];
 
-/// Units with their words, names and subjects. `n` units, `s` sentences.
+/// Units with their keywords, names and subjects, for `n` units and `s` sentences.
 #[derive(Debug, Clone, Copy)]
 pub struct LinksView<'a> {
-    /// Vocabularies: ascending bytes.
+    /// Vocabularies, in ascending byte order.
     pub keywords: Strings<'a>,
     pub names: Strings<'a>,
     pub subjects: Strings<'a>,
@@ -118,15 +118,15 @@ impl Languages {
 }
 
 impl<'a> LinksView<'a> {
-    /// Create a view from arrays by name (see [`ARRAYS`]). Everything that a query relies on is checked.
-    /// The weights are computed unless the cell holds them.
+    /// Create a view from arrays by name (see [`ARRAYS`]). Checks everything that a query relies on. The
+    /// weights are computed unless the cell already holds them.
     pub fn new(find: impl Fn(&str) -> Result<Slice<'a>>, weights: &'a OnceLock<Weights>) -> Result<Self> {
         let view = Self::stored(&Checked(find), weights)?;
         view.check_values()?;
         Ok(view)
     }
 
-    /// Create a view from arrays that were checked before they were written: only lengths are compared.
+    /// Create a view from arrays that were checked before they were written. Only lengths are checked.
     pub fn stored(source: &impl Source<'a>, weights: &'a OnceLock<Weights>) -> Result<Self> {
         let strings = |name: &str| source.strings(name);
         let rows = |name: &str, columns: usize| source.rows(name, columns);
@@ -184,7 +184,7 @@ impl<'a> LinksView<'a> {
         Ok(view)
     }
 
-    /// Return the kind of the array of that name.
+    /// Return the element type of the array with this name.
     pub fn kind(name: &str) -> Result<&'static str> {
         let found = ARRAYS.iter().find(|(known, _)| *known == name);
         found.map(|(_, kind)| *kind).ok_or_else(|| Error::input(format!("array {name} does not exist")))
@@ -257,24 +257,24 @@ impl<'a> LinksView<'a> {
 pub trait Source<'a> {
     /// Return a plain array.
     fn slice(&self, name: &str) -> Result<Slice<'a>>;
-    /// Return an array of which a question may read a few values.
+    /// Return an array from which a query may read only a few values.
     fn u32s(&self, name: &str) -> Result<Items<'a, u32>>;
     fn u64s(&self, name: &str) -> Result<Items<'a, u64>>;
-    /// Return an array that is unpacked as it is read, if this one is.
+    /// Return the array if it is unpacked as it is read.
     fn shared(&self, name: &str) -> Result<Option<Arc<MappedArray>>>;
-    /// Return `NAME_blob` and `NAME_offsets`, if their values are verified and unpacked as they are read.
+    /// Return `NAME_blob` and `NAME_offsets` if their values are verified and unpacked as they are read.
     fn shared_strings(&self, name: &str) -> Result<Option<SharedStrings>>;
     /// Return `NAME_blob` and `NAME_offsets` as strings.
     fn strings(&self, name: &str) -> Result<Strings<'a>>;
     /// Return `NAME_indptr` and `NAME_indices` as rows.
     fn rows(&self, name: &str, columns: usize) -> Result<CsrView<'a>>;
-    /// Like [`Source::rows`], with `NAME_tf`, which is parallel to the ids.
+    /// Like [`Source::rows`], together with `NAME_tf`, which is parallel to the ids.
     fn counted_rows(&self, name: &str, columns: usize) -> Result<(CsrView<'a>, Items<'a, u32>)>;
-    /// Return the array [`LANGUAGES`] or [`UNIT_LANGUAGE`], or nothing.
+    /// Return the array [`LANGUAGES`] or [`UNIT_LANGUAGE`], or `None` if it is missing.
     fn optional(&self, name: &str) -> Result<&'a [u8]>;
 }
 
-/// Slices in memory, all of whose values are checked.
+/// Slices in memory. All of their values are checked.
 struct Checked<F>(F);
 
 impl<'a, F: Fn(&str) -> Result<Slice<'a>>> Checked<F> {
@@ -335,7 +335,7 @@ impl<'a, F: Fn(&str) -> Result<Slice<'a>>> Source<'a> for Checked<F> {
         match (self.0)(name) {
             Ok(Slice::U8(numbers)) => Ok(numbers),
             Ok(_) => Err(Error::input(format!("{name} must hold u8 values"))),
-            // An array that may be missing.
+            // Return an array that may be missing.
             Err(_) => Ok(&[]),
         }
     }
@@ -348,7 +348,7 @@ fn named(name: &str, error: Error) -> Error {
     }
 }
 
-/// Check that there are n + 1 offsets that start at 0, never fall and end at the number of sentences.
+/// Check that there are n + 1 offsets that start at 0, never decrease and end at the number of sentences.
 pub fn check_sentences(first: &[u64], sentences: u64) -> Result<()> {
     let ends = (first.first(), first.last());
     if ends != (Some(&0), Some(&sentences)) || first.windows(2).any(|w| w[1] < w[0]) {

@@ -1,4 +1,4 @@
-//! Weights that follow from counts: they are computed when an index is first read, and not stored.
+//! Weights derived from counts. They are computed when an index is first read, and not stored.
 
 use crate::error::{caught, Error, Result};
 use crate::items::Items;
@@ -11,13 +11,13 @@ use std::sync::Arc;
 
 pub const K1: f64 = 1.2;
 pub const B: f64 = 0.75;
-/// Document frequencies whose idf is computed once.
+/// Document frequencies up to this limit have a precomputed idf.
 const COMMON: usize = 1 << 10;
 
-/// A language counts as having at least this many units: if it has one or two, how many of them have a word says nothing,
-/// and no query would find the only passage in a language.
+/// Minimum number of units of a language. With one or two units, document frequencies say nothing about
+/// rarity, and no query would find the only passage in a language.
 const FEW: usize = 16;
-/// Lengths and counts below these have a row and a column in the table of saturations.
+/// Lengths and counts below these limits have a row and a column in the table of saturations.
 const LENGTHS: usize = 1 << 10;
 const TIMES: usize = 1 << 5;
 
@@ -25,7 +25,8 @@ const TIMES: usize = 1 << 5;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Saturations {
     mean: f64,
-    /// By count, then by length. A question needs few counts and few lengths, so what it needs is in the cache.
+    /// Indexed by count, then by length. A query needs only a few counts and lengths, so the values that it
+    /// needs stay in the cache.
     table: Box<[f64; LENGTHS * TIMES]>,
 }
 
@@ -68,15 +69,15 @@ fn divided(mean: f64, length: u32, count: u32) -> f64 {
     count / (count + norm(mean, length))
 }
 
-/// Offsets of rows, and their array if it is unpacked as it is read.
+/// Offsets of rows, and the array that holds them if it is unpacked as it is read.
 pub type Ends<'a> = (Items<'a, u64>, Option<Arc<MappedArray>>);
 
 /// The bytes and offsets of strings.
 pub type SharedStrings = [Arc<MappedArray>; 2];
-/// Strings, and their arrays if they are unpacked as they are read.
+/// Strings, and the arrays that hold them if they are unpacked as they are read.
 pub type Words<'a> = (Strings<'a>, Option<SharedStrings>);
 
-/// What the weights are computed from.
+/// The input from which the weights are computed.
 #[derive(Debug, Clone)]
 pub struct Counts<'a> {
     pub keywords: Words<'a>,
@@ -89,7 +90,7 @@ pub struct Counts<'a> {
     pub unit_language: &'a [u8],
 }
 
-/// Weights of units and of what they have.
+/// Weights of units and of their keywords, names and subjects.
 #[derive(Debug)]
 pub struct Weights {
     pub saturations: Saturations,
@@ -116,7 +117,7 @@ impl Weights {
 #[derive(Debug)]
 pub enum Idf {
     Whole(Vec<f64>),
-    /// Computed as it is read.
+    /// Computed on first read.
     Lazy(Unpacked),
 }
 
@@ -138,7 +139,7 @@ impl Idf {
     }
 }
 
-/// The idf by the number of units.
+/// The idf of each document frequency.
 #[derive(Clone)]
 struct OfCounts {
     n: usize,
@@ -152,7 +153,7 @@ impl OfCounts {
         Self { n, common, by_language }
     }
 
-    /// Return the idf of adjacent rows, given the number of the first and the words that rows belong to.
+    /// Return the idf of adjacent rows. `first` is the number of the first row.
     fn of_rows(&self, indptr: &[u64], first: usize, words: Option<Strings<'_>>) -> Vec<f64> {
         let idf = |(at, row): (usize, &[u64])| {
             let df = row[1].saturating_sub(row[0]);
@@ -167,16 +168,16 @@ impl OfCounts {
     }
 }
 
-/// The number of units of each language, of an index with several.
+/// The number of units of each language, if the index has several.
 #[derive(Clone)]
 struct ByLanguage {
     of_code: BTreeMap<&'static str, usize>,
-    /// Units whose language marks Latin words as they are written.
+    /// Units of languages that mark unstemmed Latin words.
     whole: usize,
 }
 
 impl ByLanguage {
-    /// `None` if there are less than two languages.
+    /// `None` if the index has fewer than two languages.
     fn new(unit_language: &[u8]) -> Result<Option<Self>> {
         let mut units = [0usize; 256];
         unit_language.iter().for_each(|&number| units[usize::from(number)] += 1);
@@ -189,10 +190,10 @@ impl ByLanguage {
         Ok((of_code.len() >= 2).then_some(Self { of_code, whole }))
     }
 
-    /// Return the idf of a stem that only one language has, among the units in this language: otherwise each
-    /// of its words would be rare in an index that is mostly in another language. For the same reason a Latin word as it
-    /// is written counts among the units whose words are: a German passage that passes for English has no stems, and all
-    /// of its words would be rare. `None` for all others.
+    /// Return the idf of a stem that occurs in only one language, computed over the units of this language.
+    /// Otherwise every word of a minority language would look rare in the whole index. For the same reason an
+    /// unstemmed Latin word is counted over the units that have unstemmed words: a German passage classified
+    /// as English has no stems, so all of its words would look rare. Returns `None` for all other words.
     fn idf(&self, n: usize, keyword: &str, df: u64) -> Option<f64> {
         let found = match keyword.split_once('@') {
             Some((_, code)) => self.of_code.get(code).copied(),
@@ -233,7 +234,7 @@ impl Compose for OfRows {
     }
 }
 
-/// Return the idf of what `df` of `n` units have.
+/// Return the idf of an item that `df` of `n` units have.
 fn inverse_document_frequency(n: usize, df: u64) -> f64 {
     let (n, df) = (n as f64, df as f64);
     (1.0 + (n - df + 0.5) / (df + 0.5)).ln()
@@ -252,7 +253,7 @@ mod tests {
         let packed = pack(shape, bytemuck::cast_slice(values), 1, &Progress::none()).unwrap().unwrap();
         std::fs::write(&path, packed).unwrap();
         let array = MappedArray::new(Arc::new(MappedFile::open(&path, None, None, None).unwrap())).unwrap();
-        let _ = std::fs::remove_file(&path); // Windows keeps a mapped file
+        let _ = std::fs::remove_file(&path); // Windows does not delete a mapped file
         Arc::new(array)
     }
 

@@ -1,7 +1,7 @@
 //! Scores of the units that have any keyword of a query: by BM25, or by learned weights of terms.
 //!
-//! Units are processed in windows, and within a window keyword by keyword, so that the sums and lengths of a
-//! window stay in the L1 cache however large the index is.
+//! Units are processed in windows, and within a window keyword by keyword, so the sums and lengths of a
+//! window stay in the L1 cache for an index of any size.
 
 use super::links_view::LinksView;
 use super::moments::Moments;
@@ -9,21 +9,23 @@ use super::terms::{Weighed, STEP};
 use crate::error::Result;
 use crate::progress::Progress;
 
-/// Units of a group.
+/// Units per group.
 pub const GROUP: usize = 64;
-/// Fewer matches of a group are read one by one, not together with the units in between.
+/// Below this number of matches the matches of a group are read one by one. Otherwise all units of the group
+/// are read together.
 pub const FEW: u32 = 16;
 /// Units per window.
 const WINDOW: usize = 32 * GROUP;
 /// Windows between two checks of the deadline.
 const CHECK: usize = 32;
 
-/// By what a query finds units.
+/// The terms by which a query finds units.
 #[derive(Clone, Copy)]
 pub enum Sought<'a> {
-    /// BM25 of keywords (ids ascending), each of whose parts is multiplied by its share if shares are given.
+    /// BM25 over keywords (ids ascending). If shares are given, each keyword's part of the score is
+    /// multiplied by its share.
     Keywords { links: &'a LinksView<'a>, keywords: &'a [u32], shares: Option<&'a [f64]> },
-    /// Learned weights, in an index of this many units.
+    /// Learned term weights, in an index of `units` units.
     Terms { weighed: &'a Weighed<'a>, units: usize },
 }
 
@@ -35,7 +37,7 @@ impl Sought<'_> {
         }
     }
 
-    /// Return a bound of the number of matches.
+    /// Return an upper bound of the number of matches.
     fn most(&self) -> usize {
         let (rows, ids) = match self {
             Self::Keywords { links, keywords, .. } => (&links.keyword_units, *keywords),
@@ -47,8 +49,8 @@ impl Sought<'_> {
 
 /// The remaining postings of one keyword or term.
 trait Postings {
-    /// Remove those of a window that begins at `start` and has `length` units, and call `add` with the place of each in
-    /// it and what it adds.
+    /// Remove the postings inside the window of `length` units that begins at `start`. For each, call `add`
+    /// with its offset in the window and the amount to add to its score.
     fn take_window(&mut self, start: usize, length: usize, add: impl FnMut(usize, f64));
 }
 
@@ -66,7 +68,7 @@ impl Postings for Counts<'_> {
         let mut count = 0;
         for (&unit, &tf) in self.units.iter().zip(self.counts) {
             let at = (unit as usize).wrapping_sub(start);
-            // Units ascend: this one is in a later window.
+            // Units ascend, so this one is in a later window.
             let Some(&length) = lengths.get(at) else { break };
             add(at, self.idf * self.links.saturations.of(length, tf));
             count += 1;
@@ -97,9 +99,9 @@ impl Postings for Impacts<'_> {
     }
 }
 
-/// Compute the score of every unit that has one of the keywords or terms. `take` gets the number of each group of
-/// [`GROUP`] adjacent units that has matches, these as bits, and the scores of its units, 0 for one that does not match;
-/// groups ascend.
+/// Compute the score of every unit that has one of the keywords or terms. For each group of [`GROUP`]
+/// adjacent units with a match, in ascending order, call `take` with the group's number, the matches as bits,
+/// and the scores of its units (0 for units that do not match).
 pub fn each_group(
     sought: Sought<'_>,
     progress: &Progress,
@@ -185,8 +187,8 @@ struct Group {
     before: u32,
 }
 
-/// Scores of matching units, in buffers that are reused from query to query. A score is looked up by the unit's
-/// bit and the number of bits before it.
+/// Scores of matching units, in buffers that are reused from query to query. The score of a unit is found by
+/// its bit and the number of bits set before it.
 #[derive(Debug, Default)]
 pub struct Matches {
     groups: Vec<Group>,
@@ -195,13 +197,13 @@ pub struct Matches {
 }
 
 impl Matches {
-    /// Compute and keep the scores: see [`each_group`].
+    /// Compute and store the scores: see [`each_group`].
     pub fn find(&mut self, sought: Sought<'_>, progress: &Progress) -> Result<()> {
         let Self { groups, scores, moments } = self;
         groups.clear();
         groups.resize(sought.units().div_ceil(GROUP), Group::default());
         scores.clear();
-        // Room for all at once: what is not written costs nothing.
+        // Reserve room for all scores at once. Memory that is never written costs nothing.
         scores.reserve_exact(sought.most());
         *moments = Moments::default();
         each_group(sought, progress, |number, set, sums| {
@@ -216,7 +218,7 @@ impl Matches {
         })
     }
 
-    /// Return the moments of the scores.
+    /// Return the moments (count, sum, sum of squares) of the scores.
     pub fn moments(&self) -> Moments {
         self.moments
     }
@@ -226,7 +228,8 @@ impl Matches {
         self.scores.len()
     }
 
-    /// Iterate over groups of adjacent units with matches: their greatest score, and the units with their scores.
+    /// Iterate over groups of adjacent units with matches. Yields each group's greatest score and its units
+    /// with their scores.
     pub fn groups(&self) -> impl Iterator<Item = (f64, impl Iterator<Item = (u32, f64)> + '_)> {
         self.groups.iter().enumerate().filter(|(_, group)| group.set != 0).map(|(number, group)| {
             let scores = self.scores[group.before as usize..].iter();
@@ -256,13 +259,13 @@ impl Matches {
         self.scores[group.before as usize + (group.set & ((1 << bit) - 1)).count_ones() as usize]
     }
 
-    /// Return the size of the buffers in bytes that a query has touched.
+    /// Return the number of bytes of the buffers that a query has touched.
     pub fn bytes(&self) -> usize {
         size_of::<Group>() * self.groups.len() + 8 * self.scores.len()
     }
 }
 
-/// Iterate over the positions of the bits of a set, ascending.
+/// Iterate over the positions of the set bits, ascending.
 #[inline]
 pub fn bits(mut set: u64) -> impl Iterator<Item = u32> {
     std::iter::from_fn(move || {

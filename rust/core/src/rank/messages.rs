@@ -1,10 +1,10 @@
-//! Messages between the texts of a citation graph (LeSeGR without training). Passing whole vectors is linear
-//! in them, so instead of vectors the query's similarity to the result of K layers is passed along, one
-//! number per text.
+//! Message passing between the texts of a citation graph (LeSeGR without training). Message passing is linear
+//! in the vectors, so it is enough to pass each text's similarity to the query: one number per text instead of
+//! a vector.
 //!
-//! `x'[i] = m[i] + share (sum of alpha[i, j] x[j]) / |N(i)|` over the in-neighbours j of i, where
-//! `m[i] = weight[i] x[i]` is computed once from the initial x, and is the first x. Each row is summed in the
-//! order of its edges.
+//! `x'[i] = m[i] + share (sum of alpha[i, j] x[j]) / |N(i)|` over the in-neighbours j of i, where `m[i] =
+//! weight[i] x[i]` is computed once from the initial x and serves as the input of the first layer. Each row
+//! is summed in the order of its edges.
 
 use crate::error::{Error, Result};
 use crate::memory::room;
@@ -15,7 +15,7 @@ use crate::sparse::CsrView;
 const ROWS: usize = 1 << 13;
 const EDGES: &str = "edges that carry messages";
 
-/// Kinds of edges, one bit each: an edge that exists for several reasons has several.
+/// Kinds of edges, one bit each. An edge that exists for several reasons has several bits set.
 pub const ADJACENT: u8 = 1;
 pub const REFERENCE: u8 = 2;
 /// From a cited text to the texts that cite it.
@@ -23,7 +23,7 @@ pub const CITED: u8 = 4;
 /// From a citing text to the texts that it cites.
 pub const CITING: u8 = 8;
 
-/// In-neighbours of each text, with parallel kinds and alphas of the edges.
+/// In-neighbours of each text, with the kind and the alpha of each edge in parallel arrays.
 #[derive(Debug, Clone, Copy)]
 pub struct Graph<'a> {
     edges: CsrView<'a>,
@@ -32,7 +32,8 @@ pub struct Graph<'a> {
 }
 
 impl<'a> Graph<'a> {
-    /// Check the shapes. Alphas are checked when they are computed or loaded: finite, from 0 to 1.
+    /// Check the array lengths. Alphas are checked when they are computed or loaded: they must be finite and
+    /// between 0 and 1.
     pub fn new(edges: CsrView<'a>, kinds: &'a [u8], alphas: &'a [f32]) -> Result<Self> {
         if edges.columns != edges.rows() {
             return Err(Error::input(format!(
@@ -68,10 +69,10 @@ impl<'a> Graph<'a> {
     }
 }
 
-/// The edges of some kinds, as a layer reads them.
+/// The edges of the selected kinds, in the form that a layer reads.
 #[derive(Debug, Default, PartialEq)]
 pub struct Carried {
-    /// Start of each text's row, and the end of the last.
+    /// Start of each text's row, followed by the end of the last row.
     starts: Vec<u32>,
     ids: Vec<u32>,
     alphas: Vec<f32>,
@@ -111,7 +112,7 @@ impl Carried {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
-    /// Share of the mean of the neighbours' messages that a text adds to its own.
+    /// Share of the mean of its neighbours' messages that a text adds to its own message.
     pub share: f64,
     pub layers: usize,
 }
@@ -123,8 +124,8 @@ pub struct Buffers {
     own: Vec<f64>,
 }
 
-/// Pass messages along the selected edges: `state` holds x of each text, before and after. The messages of
-/// each text are multiplied by `weights`; without layers this is all that happens.
+/// Pass messages along the selected edges. `state` holds x of each text and is updated in place. The messages
+/// of each text are multiplied by `weights`. With zero layers only this multiplication happens.
 pub fn pass(
     carried: &Carried,
     weights: &[f64],

@@ -1,13 +1,14 @@
 //! Mean and deviation that do not depend on the order of the values.
 //!
-//! Values are rounded to multiples of 2^-32, and these and their squares are summed as integers, which is exact. So any
-//! order of the units, and any partition of them, gives the same bits.
+//! Values are rounded to multiples of 2^-32. The rounded values and their squares are summed exactly, as
+//! integers, so any order and any partition of the units gives the same bits.
 
-/// Values are rounded to multiples of one over this.
+/// Values are rounded to multiples of 1 over this number.
 const SCALE: f64 = (1u64 << 32) as f64;
-/// Values beyond this, of either sign, count as this. The squares of 2^32 such values fit an integer.
+/// Values are clamped to this magnitude. The squares of 2^32 such values fit into the integer sum.
 const LIMIT: f64 = (1u64 << 15) as f64;
-/// Near this number doubles are 1 apart: an addition rounds to the nearest integer, which is then in the last bits.
+/// Near this number the distance between doubles is 1. Adding it rounds to the nearest integer, which then
+/// occupies the lowest bits.
 const ANCHOR: f64 = (3u64 << 51) as f64;
 
 /// Number of values, their sum and the sum of their squares.
@@ -18,10 +19,10 @@ pub struct Moments {
     squares: i128,
 }
 
-/// Return a value as a number of steps of 2^-32, to the nearest, ties to even.
+/// Return a value as a number of steps of 2^-32, rounded to nearest, ties to even.
 #[inline]
 fn steps(x: f64) -> i64 {
-    // Not `clamp`: a value that is not a number counts as the limit.
+    // Not `clamp`: NaN must become the limit.
     let x = if x < LIMIT { x } else { LIMIT };
     let x = if x > -LIMIT { x } else { -LIMIT };
     (x * SCALE + ANCHOR).to_bits() as i64 - ANCHOR.to_bits() as i64
@@ -42,7 +43,7 @@ impl Moments {
         self.squares += x * x;
     }
 
-    /// Return these with a value added several times.
+    /// Return the moments after adding a value several times.
     pub fn with(mut self, x: f64, times: usize) -> Self {
         let (x, times) = (i128::from(steps(x)), times as i128);
         self.count += times;
@@ -51,15 +52,15 @@ impl Moments {
         self
     }
 
-    /// Return the mean; 0 of no values.
+    /// Return the mean; 0 if there are no values.
     pub fn mean(&self) -> f64 {
         self.sum as f64 / self.count.max(1) as f64 / SCALE
     }
 
-    /// Return the deviation; 0 of no values.
+    /// Return the deviation; 0 if there are no values.
     pub fn deviation(&self) -> f64 {
         let count = self.count.max(1);
-        // Around the integer next to the mean, where the squares are small.
+        // Shift by the integer next to the mean, so that the squares are small.
         let middle = self.sum / count;
         let sum = self.sum - middle * count;
         let squares = self.squares - middle * (2 * self.sum - middle * count);

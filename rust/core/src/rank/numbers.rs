@@ -1,22 +1,23 @@
-//! A number for few of many ids: 0 for all others.
+//! Numbers for a few of many ids. All other ids have the number 0.
 
 use super::slots::Slots;
 
-/// Maximum number of ids for which the numbers are an array; of more ids they are a table of those that have one.
+/// Up to this many ids the numbers are stored in an array. Above it, a table holds only the ids that have a
+/// number.
 const DENSE: usize = 1 << 19;
 
 /// Numbers by id. Clearing takes time in proportion to the numbers that were set.
 #[derive(Debug, Default)]
 pub struct Numbers {
-    /// By id, or by slot.
+    /// Indexed by id in an array, by slot in a table.
     values: Vec<u32>,
     slots: Option<Slots>,
-    /// In an array: ids with a number.
+    /// For an array: the ids that have a number.
     used: Vec<u32>,
 }
 
 impl Numbers {
-    /// Reset all numbers; ids are less than `count`.
+    /// Reset all numbers. Ids must be less than `count`.
     pub fn fit(&mut self, count: usize) {
         self.fit_with(count, DENSE);
     }
@@ -39,7 +40,7 @@ impl Numbers {
         }
     }
 
-    /// Set `out` to the numbers of some ids.
+    /// Set `out` to the numbers of the given ids.
     #[inline]
     pub fn read(&self, ids: &[u32], out: &mut Vec<u32>) {
         out.clear();
@@ -49,7 +50,7 @@ impl Numbers {
         }
     }
 
-    /// Set the number of an id that has none.
+    /// Set the number of an id that has no number yet.
     pub fn set(&mut self, id: u32, number: u32) {
         let Self { values, slots, used } = self;
         let Some(slots) = slots else {

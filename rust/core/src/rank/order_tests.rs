@@ -1,4 +1,4 @@
-//! The order of the documents: results for units in another order are the same results, to the bit.
+//! Independence of document order: reordering the units gives the same results, to the bit.
 
 use super::links_view::LinksView;
 use super::{bm25, walk};
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 const NAMES: [&str; 6] = ["Ada Lorne", "Milan", "Blue Engine", "Oslo", "Nora Vale", "Fram"];
 
-/// A unit's title, words and names, as numbers.
+/// Title, words and names of a unit, as numbers.
 type Unit = (usize, Vec<usize>, Vec<usize>);
 
 fn build(units: &[(String, String)]) -> Vec<(&'static str, Array)> {
@@ -35,10 +35,11 @@ fn text(at: usize, (title, words, names): &Unit) -> (String, String) {
     (NAMES.get(*title).map_or_else(String::new, |name| (*name).to_owned()), text)
 }
 
-/// In the exact form the walk begins at 20 units, whether or not they match: with more, ties would decide.
+/// The exact form of the walk starts from 20 units, whether or not they match. With more units, ties would
+/// decide the order.
 const MOST: usize = 20;
 
-/// Rank all units by BM25 and by the walk in both forms; the ids of equal scores ascend.
+/// Rank all units by BM25 and by both forms of the walk. Units with equal scores are ordered by ascending id.
 fn rankings(units: &[(String, String)], ids: &[u32], question: &str) -> Vec<Vec<(u64, u32)>> {
     let arrays = build(units);
     let weights = std::sync::OnceLock::new();
@@ -64,7 +65,8 @@ fn rankings(units: &[(String, String)], ids: &[u32], question: &str) -> Vec<Vec<
             .unwrap(),
         );
     }
-    // The walk rounds scores to multiples of 2^-30, and raises the first of equal ones by a last bit.
+    // The walk rounds scores to multiples of 2^-30, and raises the first of several equal scores by one last
+    // bit.
     let grid = (1u64 << 30) as f64;
     for one in found.iter_mut().skip(1).flatten() {
         one.score = (one.score * grid).round() / grid;

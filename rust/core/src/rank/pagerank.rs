@@ -12,16 +12,16 @@ use crate::sparse::CsrView;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-/// When to stop.
+/// The stopping criterion.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Until {
-    /// After `ceil(ln(tol / 2) / ln(1 - teleport))` steps: then the L1 distance to the fixed point is at most
-    /// `tol` on any graph.
+    /// Stop after `ceil(ln(tol / 2) / ln(1 - teleport))` steps. The L1 distance to the fixed point is then at
+    /// most `tol` on any graph.
     Tolerance(f64),
     /// After exactly this number of steps.
     Steps(u32),
-    /// As in networkx: once a step changes less than `n * 1e-6` in L1 (only for parity: with many nodes that
-    /// is too loose to fix a ranking).
+    /// Stop as networkx does, once a step changes less than `n * 1e-6` in L1. Only for parity: with many
+    /// nodes this is too loose to determine a ranking.
     Networkx,
 }
 
@@ -50,13 +50,13 @@ impl Default for Settings {
     }
 }
 
-/// networkx gives up after this many steps.
+/// networkx gives up after this number of steps.
 const NETWORKX_STEPS: u32 = 100;
 
-/// Rows that one thread takes at a time.
+/// Number of rows in a thread's unit of work.
 const GRAIN: usize = 4096;
 
-/// With fewer edges than this, a step takes less time than starting a thread.
+/// Below this number of edges, starting a thread takes longer than a step.
 const PARALLEL_EDGES: usize = 200_000;
 
 /// Return the number of steps that brings the L1 error below `tolerance`.
@@ -69,8 +69,8 @@ pub fn steps_for(teleport: f64, tolerance: f64) -> u32 {
 ///
 /// Row `i` of `edges` (square) holds the targets of node `i`; an undirected graph holds each edge in both
 /// directions. `weights` are parallel to `indices` (finite, not negative); without them all edges are equal.
-/// `restart` (one entry per node, not negative, normalised here) personalises the result: it is also the
-/// start, and receives the mass of nodes without out-edges.
+/// `restart` (one entry per node, not negative, normalised here) personalises the result. It is also the
+/// starting distribution, and it receives the mass of nodes without out-edges.
 pub fn pagerank(
     edges: CsrView<'_>,
     weights: Option<&[f64]>,
@@ -138,25 +138,25 @@ fn out_weights(edges: CsrView<'_>, weights: Option<&[f64]>) -> Result<Vec<f64>> 
     }
 }
 
-/// The transposed graph, with nodes numbered by (number of sources, id): rows of equal length are adjacent,
+/// The transposed graph, with nodes renumbered by (number of sources, id). Rows of equal length are adjacent,
 /// so the trip count of the inner loop is predictable. The sources of a row keep the order of their old ids,
-/// so every sum keeps its bits.
+/// so every sum has the same bits as before renumbering.
 struct Pull<'a> {
-    /// Old ids in the new order.
+    /// The old id of each new id.
     order: Vec<u32>,
     /// The sources of all rows, as new ids.
     sources: Vec<u32>,
     weights: Option<Vec<f64>>,
     runs: Vec<Run>,
-    /// Share of its mass that a node sends along an edge of weight 1; 0 without out-edges.
+    /// Share of its mass that a node sends along an edge of weight 1; 0 if it has no out-edges.
     inverse: Vec<f64>,
-    /// The nodes without out-edges (new ids, in the order of the old ones).
+    /// The nodes without out-edges, as new ids in the order of the old ids.
     dangling: Vec<u32>,
     restart: Option<Vec<f64>>,
     settings: &'a Settings,
 }
 
-/// Rows that all have `length` sources; those of the first begin at `start`.
+/// Rows that all have `length` sources. The sources of the first row begin at `start`.
 struct Run {
     rows: Range<usize>,
     length: usize,
@@ -264,7 +264,7 @@ impl<'a> Pull<'a> {
         let uniform = 1.0 / n as f64;
         let lost: f64 = self.dangling.iter().map(|&i| mass[i as usize]).sum();
         let threads = if self.sources.len() < PARALLEL_EDGES { 1 } else { self.settings.threads };
-        // One lock per range, taken once by the one thread that fills it.
+        // One lock per range. The thread that fills the range takes it once.
         let slots: Vec<_> =
             next.chunks_mut(GRAIN).zip(next_share.chunks_mut(GRAIN)).map(Mutex::new).collect();
         map_ranges(n, GRAIN, threads, progress, |range| {
@@ -282,7 +282,7 @@ impl<'a> Pull<'a> {
         Ok(())
     }
 
-    /// Compute what the rows of `range` receive along their edges.
+    /// Compute the mass that each row of `range` receives along its edges.
     fn pull(&self, range: &Range<usize>, share: &[f64], next: &mut [f64]) {
         let first = self.runs.partition_point(|run| run.rows.end <= range.start);
         for run in self.runs[first..].iter().take_while(|run| run.rows.start < range.end) {
@@ -350,7 +350,7 @@ mod tests {
 
     #[test]
     fn the_same_bits_on_any_number_of_threads() {
-        // Large enough for the parallel path, with hubs, dangling nodes and a partial last range.
+        // Large enough for the parallel path, and with hubs, dangling nodes and a partial last range.
         let n = 21_000u32;
         let rows: Vec<Vec<u32>> = (0..n)
             .map(|i| match i % 7 {

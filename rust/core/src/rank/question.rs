@@ -5,11 +5,11 @@ use crate::text::lexical::{Lexer, Role};
 use crate::text::names::MAX_PHRASE;
 use crate::text::strings::Strings;
 
-/// Weight of the parts of a name in code, together, if the index has the name as a whole: passages with the whole come
-/// before those with its parts.
+/// Total weight of the parts of a code identifier if the index contains the whole identifier. Passages with
+/// the whole identifier rank before passages with only its parts.
 const PARTS: f64 = 0.1;
 
-/// Ids of a query's keywords, names and subjects: ascending and distinct.
+/// Ids of a query's keywords, names and subjects, ascending and distinct.
 #[derive(Debug, Clone, Default)]
 pub struct Question {
     pub keywords: Vec<u32>,
@@ -17,13 +17,13 @@ pub struct Question {
     pub subjects: Vec<u32>,
     /// The weight of each keyword; empty if all are 1.
     shares: Vec<f64>,
-    /// Number of words that the index does not have.
+    /// Number of query words that the index does not contain.
     unknown: usize,
     lexer: Lexer,
 }
 
 impl Question {
-    /// Read a query. Names and subjects are all known phrases of 1 to 8 words, in any case.
+    /// Read a query. Names and subjects are all known phrases of 1 to 8 words, ignoring case.
     pub fn read(&mut self, links: &LinksView<'_>, text: &str) {
         self.keywords.clear();
         self.names.clear();
@@ -39,7 +39,7 @@ impl Question {
         missing.dedup();
         self.unknown = match links.languages().len() {
             0 | 1 => missing.len(),
-            // A word has a form in each language, of which the index may have any.
+            // A word has one form in each language. The index may contain any of these forms.
             several => ((missing.len() + found.len()) / several).saturating_sub(found.len()),
         };
         self.weigh(found);
@@ -54,7 +54,7 @@ impl Question {
         }
     }
 
-    /// Return the number of distinct words that the index does not have.
+    /// Return the number of distinct words that the index does not contain.
     pub fn unknown(&self) -> usize {
         self.unknown
     }
@@ -64,19 +64,20 @@ impl Question {
         (!self.shares.is_empty()).then_some(&self.shares)
     }
 
-    /// Return the weight of the keyword at `at`.
+    /// Return the weight of the keyword at position `at`.
     pub fn share(&self, at: usize) -> f64 {
         self.shares.get(at).copied().unwrap_or(1.0)
     }
 
-    /// Set the keywords and their weights from those that were found. A keyword that is found again has its greatest weight.
+    /// Set the keywords and their weights from those found. A keyword that was found several times gets its
+    /// greatest weight.
     fn weigh(&mut self, mut found: Vec<(u32, Role)>) {
         found.sort_unstable_by_key(|&(id, _)| id);
         let names = found.iter().map(|&(_, role)| match role {
             Role::Word => 0,
             Role::Whole(name) | Role::Part(name) => name + 1,
         });
-        // For each name whether the index has a whole, and how many parts it has.
+        // For each identifier: whether the index contains it as a whole, and its number of parts.
         let mut of_names = vec![(false, 0usize); names.max().unwrap_or(0)];
         for &(_, role) in &found {
             match role {
@@ -100,8 +101,8 @@ impl Question {
     }
 }
 
-/// Find known phrases that begin at word `first`. The strings are sorted: if none begins with a phrase, none
-/// begins with a longer one.
+/// Find known phrases that begin at word `first`. The strings are sorted, so if no string begins with a
+/// phrase, no string begins with a longer one.
 fn known_phrases(
     text: &Lexer,
     first: usize,
@@ -126,8 +127,8 @@ fn known_phrases(
     }
 }
 
-/// Return the first string from `low` on that is not less than `phrase`. A longer phrase is mostly just after
-/// its prefix, so the steps grow from one.
+/// Return the first string from `low` on that is not less than `phrase`. A longer phrase is usually just
+/// after its prefix, so the search gallops: its steps grow from one.
 fn first_not_below(strings: Strings<'_>, mut low: usize, phrase: &[u8]) -> usize {
     let below = |at: usize| strings.bytes(at) < phrase;
     let (mut step, mut high) = (if low == 0 { strings.len() } else { 1 }, strings.len());

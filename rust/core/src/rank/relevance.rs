@@ -1,11 +1,12 @@
-//! Relevance: how likely a passage is one that the query asks for, from 0 to 1 on one scale for every mode.
+//! Relevance: the probability that a passage answers the query, from 0 to 1, on the same scale for every
+//! mode.
 //!
-//! A mode's score orders passages and cannot be compared with another mode's. Relevance is a logistic function of
-//! what the index knows about a query and a passage: how much of the query's keywords, weighted by rarity, the passage and
-//! its best sentence have, how near their vectors are if the index has a model, how many keywords the query has, how many
-//! of them no passage has, and the rank. A keyword that no passage has counts as the rarest: a query about something else
-//! is covered by no passage. Relevance never rises with the rank, so a passage that a mode ranks low is at most as
-//! relevant as those before it.
+//! A mode's score orders passages and cannot be compared with another mode's. Relevance is a logistic
+//! function of six values: the idf-weighted share of the query's keywords in the passage and in its best
+//! sentence, the cosine similarity of query and passage if the index has a model, the number of keywords of
+//! the query, the share of keywords that no passage contains, and the rank. A keyword that no passage
+//! contains gets the highest idf, so an off-topic query is not covered by any passage. Relevance never rises
+//! with the rank, so a passage that a mode ranks low is at most as relevant as those before it.
 //!
 //! The constants are fitted on question sets by `benches/ranking.py relevance`.
 
@@ -19,40 +20,40 @@ type Weights = [f64; 8];
 const WORDS: Weights = [-5.07, 1.57, 2.31, 1.40, 0.0, -1.04, 1.24, -1.56];
 /// With vectors of a model.
 const VECTORS: Weights = [-3.94, 1.23, 1.77, 0.80, 2.70, -1.44, 0.63, -1.42];
-/// A query whose best passage is less relevant than this has no answer in the index, with and without vectors: 5 % of the
-/// queries that have one are below it.
+/// If the best passage is less relevant than this, the index does not answer the query. The two thresholds
+/// are without and with vectors. Of the queries that do have an answer, 5 % are below them.
 const FITTING: [f64; 2] = [0.165, 0.25];
-/// Relevance of a passage about which nothing is known: neither keywords nor a vector.
+/// Relevance of a passage about which nothing is known, neither keywords nor a vector.
 const UNKNOWN: f64 = 0.5;
-/// Further keywords of a query do not make its passages more relevant.
+/// Keywords beyond this number do not make a query's passages more relevant.
 const MOST_KEYWORDS: usize = 32;
 
-/// What is known about a query and a passage. Shares are from 0 to 1.
+/// The evidence about a query and a passage. Shares are between 0 and 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Evidence {
     /// Share of the query's keywords, weighted by idf, that the passage has.
     pub covered: f64,
-    /// The same of its best sentence.
+    /// Share of the query's keywords, weighted by idf, that the passage's best sentence has.
     pub sentence: f64,
-    /// BM25 score, divided by that of a passage that consists of the query's keywords.
+    /// BM25 score of the passage, divided by the score of a passage that consists of the query's keywords.
     pub saturated: f64,
     /// Cosine of the vectors of query and passage; `None` without a model.
     pub cosine: Option<f64>,
     /// Number of the query's keywords, at most [`MOST_KEYWORDS`].
     pub keywords: f64,
-    /// Share of them that no passage has.
+    /// Share of the query's keywords that no passage has.
     pub unseen: f64,
 }
 
 impl Evidence {
-    /// Return the terms of the logistic function for the passage with this rank, from 0.
+    /// Return the terms of the logistic function for a passage at this rank, counted from 0.
     pub fn terms(&self, rank: usize) -> Weights {
         let Self { covered, sentence, saturated, cosine, keywords, unseen } = *self;
         let cosine = cosine.unwrap_or(0.0);
         [1.0, covered, sentence, saturated, cosine, (rank as f64).ln_1p(), keywords.ln_1p(), unseen]
     }
 
-    /// Return the relevance of the passage with this rank by itself.
+    /// Return the relevance of a single passage at this rank.
     fn relevance(&self, rank: usize) -> f64 {
         let weights = if self.cosine.is_some() { VECTORS } else { WORDS };
         let sum: f64 = weights.iter().zip(self.terms(rank)).map(|(weight, term)| weight * term).sum();
@@ -60,14 +61,14 @@ impl Evidence {
     }
 }
 
-/// The keywords of a query with their weights, to compare passages with.
+/// The weighted keywords of a query, with which passages are compared.
 #[derive(Debug)]
 pub struct Judge<'a> {
     links: &'a LinksView<'a>,
     question: Question,
     weights: Vec<f64>,
     total: f64,
-    /// What the words tell about a unit that has none of them.
+    /// The keyword evidence for a unit that has none of the keywords.
     nothing: Evidence,
 }
 
@@ -86,12 +87,12 @@ impl<'a> Judge<'a> {
         Self { links, question, weights, total, nothing }
     }
 
-    /// Return what the words tell about a unit.
+    /// Return the keyword evidence for a unit.
     pub fn evidence(&self, unit: u32) -> Evidence {
         let Self { links, question, weights, total, nothing } = self;
         let row = links.unit_keywords.row(unit as usize);
         let (mut covered, mut saturated) = (0.0, 0.0);
-        // Positions in the unit's row of the query's keywords, ascending, with their weights.
+        // The query's keywords that the unit has, ascending, with their weights.
         let mut own: Vec<(u32, f64)> = Vec::new();
         for (k, at) in asked_keywords(row, &question.keywords) {
             covered += weights[k];
@@ -113,7 +114,8 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// Return the relevance of ranked passages, best first: each at most that of the one before.
+/// Return the relevance of ranked passages, best first. The relevance of a passage is at most that of the one
+/// before it.
 pub fn falling(passages: impl IntoIterator<Item = Option<Evidence>>) -> Vec<f64> {
     let mut least = f64::INFINITY;
     let next = |(rank, evidence): (usize, Option<Evidence>)| {
@@ -123,7 +125,8 @@ pub fn falling(passages: impl IntoIterator<Item = Option<Evidence>>) -> Vec<f64>
     passages.into_iter().enumerate().map(next).collect()
 }
 
-/// Return whether no passage is relevant enough to answer the query, by what is known about the best one.
+/// Return whether no passage is relevant enough to answer the query, judging by the evidence about the best
+/// one.
 pub fn nothing_fits(best: Option<Evidence>) -> bool {
     best.is_some_and(|best| best.relevance(0) < FITTING[usize::from(best.cosine.is_some())])
 }

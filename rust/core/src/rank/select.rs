@@ -1,4 +1,4 @@
-//! Selection of core chunks: the best by rank, or a seeded random draw.
+//! Selection of core chunks: the best by rank, or a seeded random sample.
 
 use crate::error::{Error, Result};
 use crate::memory::room;
@@ -6,8 +6,8 @@ use crate::sparse::{quantise, rank_order, Scored};
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// Return the number of core chunks, `min(n, ceil(ratio * n - 1e-9))` (the small term compensates for
-/// rounding, so that 0.29 of 100 is 29).
+/// Return the number of core chunks, `min(n, ceil(ratio * n - 1e-9))`. The small term compensates for
+/// rounding, so that 0.29 of 100 is 29.
 pub fn core_count(n: usize, ratio: f64) -> Result<usize> {
     if !(0.0..=1.0).contains(&ratio) {
         return Err(Error::input(format!("the core ratio must be between 0 and 1, not {ratio}")));
@@ -62,7 +62,7 @@ pub fn stage_rng(seed: u64, stage: &str) -> ChaCha8Rng {
     random
 }
 
-/// Return an unbiased number in `0..bound`: draws from the incomplete last block are repeated.
+/// Return an unbiased random number in `0..bound`. Draws from the incomplete last block are repeated.
 pub(crate) fn below(random: &mut ChaCha8Rng, bound: u64) -> u64 {
     let excess = (u64::MAX % bound + 1) % bound;
     loop {
@@ -84,7 +84,7 @@ fn id_range(n: usize) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// Pins the generator: the same draw in every version, and in `tests/oracles/select.py`.
+    /// Pins the generator: every version and `tests/oracles/select.py` must give the same draw.
     #[test]
     fn the_draw_is_pinned() {
         let mut random = stage_rng(42, "core");

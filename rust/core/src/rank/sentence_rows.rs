@@ -1,13 +1,13 @@
 //! Keywords or names of sentences, stored as positions in the row of their unit.
 //!
-//! A sentence has no other keywords than its unit, and a position, which ascends in small steps, needs a fraction of
-//! the bits of an id. Earlier versions stored ids that the unit lacks after the positions, increased by the length of
-//! the unit's row; their indexes are still read.
+//! Every keyword of a sentence is also a keyword of its unit. Positions ascend in small steps, so they need a
+//! fraction of the bits of ids. Earlier versions stored ids that the unit lacks after the positions,
+//! increased by the length of the unit's row. Their indexes can still be read.
 
 use crate::error::{Error, Result};
 use crate::sparse::CsrView;
 
-/// The rows of all sentences. A row is read together with that of its unit, and returns ascending ids.
+/// The rows of all sentences. A sentence's row is decoded with the row of its unit into ascending ids.
 #[derive(Debug, Clone, Copy)]
 pub struct SentenceRows<'a> {
     pub of_unit: CsrView<'a>,
@@ -27,7 +27,8 @@ impl<'a> SentenceRows<'a> {
         Ids::new(self.of_unit.row(unit), self.stored.row(sentence), self.of_unit.columns)
     }
 
-    /// Return an error for the first sentence of a unit whose ids do not ascend below the number of columns.
+    /// Return an error for the first sentence of a unit whose ids do not ascend or are not below the number
+    /// of columns.
     pub fn check(&self, unit: usize, sentences: std::ops::Range<usize>) -> Result<()> {
         let own = self.of_unit.row(unit);
         for sentence in sentences {
@@ -64,13 +65,13 @@ impl<'a> Ids<'a> {
         Self { own, positions, strays, columns }
     }
 
-    /// Return the positions in the row of the unit, if the unit has all ids.
+    /// Return the positions in the unit's row if the unit has all ids.
     #[inline]
     pub fn positions(&self) -> Option<&'a [u32]> {
         self.strays.is_empty().then_some(self.positions)
     }
 
-    /// Return the next stray without taking it.
+    /// Return the next id that the unit lacks, without consuming it.
     fn stray(&self) -> Option<u32> {
         let id = self.strays.first()?.wrapping_sub(self.own.len() as u32);
         if id as usize >= self.columns {
@@ -99,7 +100,7 @@ impl Iterator for Ids<'_> {
     }
 }
 
-/// Replace the ascending ids of a sentence by what is stored of them; `own` is the row of the unit.
+/// Replace the ascending ids of a sentence by their stored form. `own` is the row of the unit.
 pub fn encode(own: &[u32], row: &mut [u32]) {
     let (mut from, mut strays) = (0, Vec::new());
     let mut count = 0;

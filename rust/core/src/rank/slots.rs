@@ -1,12 +1,12 @@
-//! A table from ids to slots whose size follows the ids in use, not their range.
+//! A hash table from ids to slots. Its size follows the number of ids in use, not their range.
 
-/// Mixes the bits of an id: 2^64 divided by the golden ratio.
+/// Hash multiplier: 2^64 divided by the golden ratio.
 const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
-/// Number of slots at first.
+/// Initial number of slots.
 const LEAST: usize = 1 << 12;
 const EMPTY: u32 = u32::MAX;
 
-/// Open addressing over ids below 2^32 - 1. A slot stays with its id until `clear`, or until the table grows.
+/// Open-addressing table of ids below 2^32 - 1. A slot keeps its id until `clear` or until the table grows.
 #[derive(Debug, Default)]
 pub struct Slots {
     /// The id of each slot, or [`EMPTY`].
@@ -42,7 +42,7 @@ impl Slots {
         (self.ids[at] == id).then_some(at)
     }
 
-    /// Return the slot of an id, which is assigned if it has none.
+    /// Return the slot of an id. Assigns a slot if the id has none.
     #[inline]
     pub fn find_or_add(&mut self, id: u32) -> usize {
         let at = self.search(id);
@@ -53,7 +53,7 @@ impl Slots {
         at
     }
 
-    /// Return the slot that has the id, or the empty one where it belongs.
+    /// Return the slot that has the id, or the empty slot where it belongs.
     #[inline]
     fn search(&self, id: u32) -> usize {
         let mask = self.ids.len() - 1;
@@ -64,13 +64,14 @@ impl Slots {
         at
     }
 
-    /// Return whether no id may be added before the table grows: at half of its slots.
+    /// Return whether the table must grow before another id is added. It grows when half of its slots are in
+    /// use.
     #[inline]
     pub fn is_full(&self) -> bool {
         2 * self.used.len() >= self.ids.len()
     }
 
-    /// Grow the table, and pass the old and the new slot of every id.
+    /// Grow the table. `moved` gets the old and the new slot of every id.
     #[cold]
     pub fn grow(&mut self, mut moved: impl FnMut(usize, usize)) {
         let size = (4 * self.ids.len()).max(LEAST);

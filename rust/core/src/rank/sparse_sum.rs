@@ -4,22 +4,23 @@
 
 use super::slots::Slots;
 
-/// Maximum number of indices for which the sums are an array; of more they are a table of those that are touched.
+/// Up to this many indices the sums are stored in an array. Above it, a table holds only the touched indices.
 const DENSE: usize = 1 << 19;
-/// A sum of 1.
+/// The integer that represents 1.
 const ONE: f64 = (1u64 << 62) as f64;
 
-/// A sum of numbers from 0 to 1 for each `i < n`, in steps of 2^-62, zero except at indices added to since the last
-/// `clear`. A sum must be less than 2.
+/// Sums of numbers from 0 to 1 for each `i < n`, in steps of 2^-62. A sum is zero unless its index was added
+/// to since the last `clear`, and must stay below 2.
 ///
-/// In an array zero itself marks an untouched index: one load per access, so that most of a large index's sums stay
-/// in the cache.
+/// In an array, zero marks an untouched index. An access is thus a single load, and most of a large index's
+/// sums stay in the cache.
 #[derive(Debug, Default)]
 pub struct SparseSum {
-    /// By index, or by slot.
+    /// Indexed by index in an array, by slot in a table.
     values: Vec<i64>,
     slots: Option<Slots>,
-    /// In an array: `count` indices, in order of first addition, and room for one more than all.
+    /// For an array: the touched indices in order of first addition, and their number. It has one more entry
+    /// than there are indices.
     places: Vec<u32>,
     count: usize,
 }
@@ -38,7 +39,8 @@ impl SparseSum {
             return;
         }
         self.slots = None;
-        // A new zeroed vector rather than a longer one: pages that are never touched cost nothing.
+        // Allocate a new zeroed vector instead of extending this one, because pages that are never touched
+        // cost nothing.
         if self.values.len() < n {
             self.values = vec![0; n];
         }
@@ -57,8 +59,8 @@ impl SparseSum {
         self.slots.as_ref().map_or(&self.places[..self.count], Slots::used)
     }
 
-    /// Add a number; one that is less than half a step adds nothing. Whether an index of an array is new is
-    /// unpredictable, so it is always written, and kept if it is new.
+    /// Add a number. A number less than half a step adds nothing. Whether an index is new is hard to predict,
+    /// so the index is always written, and the length grows only if it is new.
     #[inline]
     pub fn add(&mut self, i: u32, value: f64) {
         debug_assert!(value >= 0.0);
@@ -72,7 +74,7 @@ impl SparseSum {
         *sum = sum.wrapping_add(steps);
     }
 
-    /// Add a number to each of some indices: see [`Self::add`].
+    /// Add a number to each of the given indices: see [`Self::add`].
     #[inline]
     pub fn add_each(&mut self, parts: impl Iterator<Item = (u32, f64)>) {
         if self.slots.is_some() {
@@ -125,7 +127,7 @@ impl SparseSum {
         self.steps(i) != 0
     }
 
-    /// Reset one value; its index remains touched, and nothing may be added to it.
+    /// Reset one value. Its index remains touched, and nothing more may be added to it.
     pub fn erase(&mut self, i: u32) {
         match &self.slots {
             None => self.values[i as usize] = 0,
@@ -149,7 +151,7 @@ impl SparseSum {
         slots.iter_mut().for_each(Slots::clear);
     }
 
-    /// Return the size of the buffers in bytes.
+    /// Return the number of bytes of the buffers.
     pub fn bytes(&self) -> usize {
         8 * self.values.len()
             + 4 * self.places.len()

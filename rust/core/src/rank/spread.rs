@@ -1,8 +1,8 @@
 //! A few steps of personalised PageRank from a few nodes, in push form: only reached nodes are touched.
 //!
 //! The formulas are those of [`super::pagerank`], with the entry points as the restart distribution `p` and
-//! one difference: a node without out-edges keeps its mass, so that a short walk does not leak. Mass is
-//! pushed from nodes in ascending id, so that each sum runs in the order of its sources.
+//! one difference: a node without out-edges keeps its mass, so that a short walk does not leak. Nodes push
+//! their mass in ascending order of id, so each sum runs in the order of its sources.
 
 use super::pagerank::Walk;
 use super::sparse_sum::SparseSum;
@@ -40,10 +40,10 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Walk `settings.steps` steps over the square graph `edges` from `entries` (id, weight), whose weights
-    /// are normalised; entries with the same id are added. `weight(index)` is the weight of the edge at that
-    /// index of `edges.indices`: finite and not negative. Only rows that are reached are read. Without
-    /// entries nothing is reached. Read the result with [`Self::reached`] and [`Self::ranked`].
+    /// Walk `settings.steps` steps over the square graph `edges` from `entries` (id, weight). Their weights
+    /// are normalised, and weights of the same id are added. `weight(index)` is the weight of the edge at
+    /// that index of `edges.indices`: finite and not negative. Only the rows of reached nodes are read.
+    /// Without entries no node is reached. Read the result with [`Self::reached`] and [`Self::ranked`].
     pub fn run(
         &mut self,
         edges: CsrView<'_>,
@@ -80,7 +80,7 @@ impl Spread {
         self.mass.iter().map(|(id, score)| Scored { id, score })
     }
 
-    /// Return the nodes with mass: the most first, equal ones by ascending id.
+    /// Return the nodes with mass, in descending order of mass, then ascending id.
     pub fn ranked(&self) -> Vec<Scored> {
         let mut all: Vec<Scored> = self.reached().collect();
         all.sort_unstable_by(rank_order);
@@ -128,8 +128,8 @@ impl Spread {
         active.sort_unstable();
         let (stays, moves) = (settings.teleport, 1.0 - settings.teleport);
         let mut until_check = EDGES;
-        // First the mass that moves, then the mass that stays or returns: any order would match the dense
-        // formula, but it must be fixed.
+        // Add the mass that moves first, then the mass that stays or returns. Any order would satisfy the
+        // formula, but the order must be fixed.
         for &from in active.iter() {
             let row = edges.range(from as usize);
             let out = out_weight(row.clone(), weight)?;
@@ -247,7 +247,7 @@ mod tests {
     }
 
     proptest! {
-        /// Equal to the dense kernel if every node has edges.
+        /// The result equals the dense kernel's if every node has edges.
         #[test]
         fn equals_pagerank(
             rows in (1usize..9).prop_flat_map(|n| prop::collection::vec(prop::collection::vec((0..n as u32, 0.1f64..3.0), 1..6), n)),
@@ -268,7 +268,7 @@ mod tests {
             let want = pagerank::pagerank(csr.view(), Some(&weights), Some(&restart), &dense, &Progress::none()).unwrap();
             let mut spread = Spread::default();
             let settings = Settings { teleport, steps, walk };
-            // Twice, to check that the buffers are reset.
+            // Run twice, to check that the buffers are reset.
             for _ in 0..2 {
                 spread.run(csr.view(), |p| weights[p], &entries, &settings, &Progress::none()).unwrap();
             }

@@ -1,26 +1,25 @@
-//! Postings of learned sparse document vectors, which take the place of BM25's.
+//! Postings of learned sparse document vectors. They replace the postings of BM25.
 //!
-//! The score of a unit is the sum over the query's terms of their weight times the unit's weight of the term. The
-//! weights of units are stored as impacts, whole numbers of [`STEP`].
+//! The score of a unit is the sum, over the query's terms, of the term's weight in the query times its weight
+//! in the unit. Weights in units are stored as impacts: integer multiples of [`STEP`].
 
 use crate::error::{Error, Result};
 use crate::items::Items;
 use crate::sparse::CsrView;
 
-/// The weight of an impact of 1. Weights of SPLADE are logarithms: 255 of these steps are more than that of a logit
-/// of 50.
+/// The weight of an impact of 1. SPLADE weights are logarithms: 255 steps exceed the weight of a logit of 50.
 pub const STEP: f64 = 1.0 / 64.0;
 
-/// The units of each term with their impacts.
+/// The postings of each term: units with their impacts.
 #[derive(Debug, Clone, Copy)]
 pub struct TermPostings<'a> {
     pub units: CsrView<'a>,
-    /// Parallel to the ids of units.
+    /// Parallel to the ids of the units.
     pub impacts: Items<'a, u8>,
 }
 
 impl<'a> TermPostings<'a> {
-    /// Errors: impacts that are not those of the units.
+    /// Errors: the number of impacts differs from the number of postings.
     pub fn new(units: CsrView<'a>, impacts: Items<'a, u8>) -> Result<Self> {
         match units.nnz() == impacts.len() {
             true => Ok(Self { units, impacts }),
@@ -37,8 +36,8 @@ pub struct QueryTerms<'a> {
 }
 
 impl QueryTerms<'_> {
-    /// Check that an index of `count` terms has these. Errors: terms that do not ascend or are unknown, or a
-    /// weight that is not finite and positive.
+    /// Check that an index of `count` terms has these terms. Errors: terms do not ascend or are unknown, or a
+    /// weight is not finite and positive.
     pub fn check(&self, count: usize) -> Result<()> {
         let ascend = self.terms.is_sorted_by(|a, b| a < b);
         if self.terms.len() != self.weights.len() || !ascend {
@@ -54,7 +53,7 @@ impl QueryTerms<'_> {
     }
 }
 
-/// What a query finds by learned weights.
+/// A query's terms and the postings that they are matched against.
 #[derive(Debug, Clone, Copy)]
 pub struct Weighed<'a> {
     pub postings: TermPostings<'a>,

@@ -1,5 +1,6 @@
-//! The part of a citation graph that is relevant to a query (CG-RAG): the best texts by similarity and by
-//! similarity times words, and everything that sends messages to them within some steps.
+//! The part of a citation graph that is relevant to a query (CG-RAG): the best texts by similarity, the best
+//! texts by similarity times keyword match, and all texts that send messages to them within a number of
+//! steps.
 
 use crate::cpu::wide;
 use crate::error::{Error, Result};
@@ -9,7 +10,7 @@ use crate::progress::Progress;
 use crate::sparse::{CsrView, Leaders, Scored};
 use crate::vector::Rows;
 
-/// Rows of vectors that a thread takes at a time.
+/// Number of rows of vectors in a thread's unit of work.
 const GRAIN: usize = 2048;
 const WHAT: &str = "places of texts";
 /// Marks a text that is not a candidate.
@@ -21,16 +22,16 @@ pub struct Candidates {
     pub texts: Vec<u32>,
     /// The similarity of each.
     pub near: Vec<f64>,
-    /// Indices of the texts that are ranked; the others only send messages.
+    /// Indices of the texts that are ranked. The other texts only send messages.
     pub ranked: Vec<u32>,
     pub indptr: Vec<u64>,
-    /// The senders, by index.
+    /// The in-neighbours that send messages, as indices.
     pub indices: Vec<u32>,
     /// Index of each edge among all edges of the graph.
     pub edges: Vec<u64>,
 }
 
-/// Selection of candidates: how many by either measure, and within how many steps along edges of which kinds.
+/// Selection settings: the number of candidates by each measure, the number of steps, and the kinds of edges.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted {
     pub best: usize,
@@ -38,8 +39,7 @@ pub struct Wanted {
     pub kinds: u8,
 }
 
-/// Select the candidates for a query's vector; `weights` multiply the messages of each text by its word
-/// matches.
+/// Select the candidates for a query's vector. `weights` multiply each text's messages by its keyword match.
 pub fn candidates(
     vectors: &Rows<'_>,
     vector: &[f32],
@@ -115,11 +115,11 @@ pub fn candidates(
     Ok(found)
 }
 
-/// Lanes of a sum.
+/// Number of parallel partial sums.
 const LANES: usize = 8;
 
-/// Return the product of each row with the vector: eight f64 sums side by side, then the rest, on every
-/// machine.
+/// Return the product of each row with the vector: eight parallel f64 sums, then the remaining values. The
+/// result is the same on every machine.
 #[inline(always)]
 fn similarities_body(rows: &[f32], vector: &[f32], out: &mut [f64]) {
     let (whole, rest) = vector.split_at(vector.len() / LANES * LANES);

@@ -1,5 +1,5 @@
-//! Search in a citation graph (LeSeGR, CG-RAG): the query's vector similarity to each text, passed along the
-//! edges and weighted by word matches.
+//! Search in a citation graph (LeSeGR, CG-RAG): the vector similarity between query and text is passed along
+//! the edges and weighted by keyword matches.
 
 use crate::error::{Error, Result};
 use crate::progress::Progress;
@@ -14,14 +14,14 @@ use crate::vector::{reference_dots_with, Rows};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-/// Rows of vectors that are multiplied together.
+/// Number of rows of vectors that are multiplied together.
 const BLOCK: usize = 256;
 /// Number of subsets of the four kinds of edges.
 const ALL_KINDS: usize = 16;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
-    /// Weight of the message of a text that has none of the query's words.
+    /// Weight of the messages of a text without any keyword of the query.
     pub epsilon: f64,
     pub messages: messages::Settings,
     /// The kinds of edges that pass messages.
@@ -36,7 +36,7 @@ pub struct CitedIndex<'a> {
     graph: &'a CitedGraph<'a>,
 }
 
-/// The graph, and for each subset of kinds its edges, computed when a query first needs them.
+/// The graph, and the edges of each subset of kinds, computed when a query first needs them.
 pub struct CitedGraph<'a> {
     graph: Graph<'a>,
     carried: [OnceLock<Carried>; ALL_KINDS],
@@ -47,7 +47,7 @@ impl<'a> CitedGraph<'a> {
         Self { graph, carried: Default::default() }
     }
 
-    /// If two threads compute it, the first result stays.
+    /// If two threads compute the edges, the first result is used.
     fn carried(&self, kinds: u8) -> Result<&Carried> {
         let kinds = usize::from(kinds) % ALL_KINDS;
         match self.carried[kinds].get() {
@@ -86,9 +86,9 @@ impl<'a> CitedIndex<'a> {
         Ok(Self { vectors, links, graph })
     }
 
-    /// Return the best `wanted` texts for a query and its vector, of those that pass the filter, best first;
-    /// all texts send messages.
-    #[allow(clippy::too_many_arguments)] // a question, what is wanted of it, and buffers
+    /// Return the best `wanted` texts that pass the filter, for a query and its vector, best first. All texts
+    /// send messages, including those that do not pass.
+    #[allow(clippy::too_many_arguments)] // the query, the selection and the buffers
     pub fn search(
         &self,
         question: &str,
@@ -114,8 +114,8 @@ impl<'a> CitedIndex<'a> {
         Ok(best.finish())
     }
 
-    /// Compute `buffers.state`, the similarity to each text. With codes these are integer products, the same
-    /// on every machine, with an error of at most a few thousandths.
+    /// Compute `buffers.state`, the similarity of the query to each text. With byte codes these are integer
+    /// products, the same on every machine, with an error of at most a few thousandths.
     fn near(&self, vector: &[f32], buffers: &mut Buffers) -> Result<()> {
         let Buffers { codes, products, state, .. } = buffers;
         let n = self.vectors.len();
@@ -140,8 +140,8 @@ impl<'a> CitedIndex<'a> {
         Ok(())
     }
 
-    /// Compute `buffers.weights`, the factor of each text's messages: from `epsilon` for a text without the
-    /// query's words to 1 for the best match (BM25). All 1 if no text matches.
+    /// Compute `buffers.weights`, the factor of each text's messages. It is `epsilon` for a text without the
+    /// query's keywords and 1 for the best BM25 match. All factors are 1 if no text matches.
     fn words(&self, question: &str, epsilon: f64, buffers: &mut Buffers, progress: &Progress) -> Result<()> {
         let Buffers { lexer, matches, weights, .. } = buffers;
         let mut counts: BTreeMap<u32, f64> = BTreeMap::new();
@@ -167,8 +167,8 @@ impl<'a> CitedIndex<'a> {
         Ok(())
     }
 
-    /// Return for each of `texts` at most `most` neighbours with the strongest messages in the last layer,
-    /// with their kinds and shares, best first.
+    /// For each of `texts`, return at most `most` neighbours with the strongest messages in the last layer,
+    /// with their kinds and shares, strongest first.
     pub fn senders(
         &self,
         (question, vector): (&str, &[f32]),

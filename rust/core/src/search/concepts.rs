@@ -1,5 +1,6 @@
-//! Local search over the graph of concepts (G2ConS): the concepts nearest to the query bring in their units
-//! one after the other, or in turns; then the concepts that the graph reaches bring in theirs, all together.
+//! Local search over the graph of concepts (G2ConS). The concepts nearest to the query add their units, one
+//! concept after the other or in turns. Then the concepts that the graph reaches from them add their units,
+//! all together.
 
 use crate::error::{Error, Result};
 use crate::progress::Progress;
@@ -8,35 +9,35 @@ use crate::vector::quantised::QuantisedView;
 use crate::vector::simd::Level;
 use crate::vector::{self, Filter, Rows, Vectors};
 
-/// The searched parts, which fit together.
+/// The searched parts. Their sizes match.
 #[derive(Clone, Copy)]
 pub struct ConceptIndex<'a> {
-    /// `None` if there are no concepts.
+    /// `None` if the index has no concepts.
     pub vectors: Option<Vectors<'a>>,
     pub codes: Option<&'a QuantisedView<'a>>,
     pub edges: CsrView<'a>,
     /// The units of each concept, ascending.
     pub units: CsrView<'a>,
     pub unit_vectors: Rows<'a>,
-    /// Only these units are returned; concepts of others still lead to them.
+    /// If set, only these units are returned. Concepts of other units still lead to them.
     pub mask: Option<&'a Mask>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Number of concepts nearest to the query from which the search starts.
+    /// Number of concepts nearest to the query with which the search starts.
     pub seeds: usize,
     /// Number of steps in the graph.
     pub depth: usize,
     pub order: Order,
 }
 
-/// The order of the units of the first concepts.
+/// The order of the units of the initial concepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// All of the nearest concept, by their cosine, then all of the next (the paper's).
+    /// All units of the nearest concept by cosine, then all units of the next concept, as in the paper.
     Local,
-    /// The nearest remaining unit of each concept, then the next of each, and so on.
+    /// The nearest remaining unit of each concept, then the next unit of each, and so on.
     Turns,
 }
 
@@ -49,7 +50,7 @@ impl Order {
     }
 }
 
-/// A unit with the concept that brought it; `u32::MAX` if several did so together.
+/// A unit and the concept that added it; `u32::MAX` if several concepts added it together.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Found {
     pub unit: u32,
@@ -57,13 +58,13 @@ pub struct Found {
     pub concept: u32,
 }
 
-/// The concept of units that several concepts brought together.
+/// The concept of units that several concepts added together.
 pub const TOGETHER: u32 = u32::MAX;
 
 #[derive(Debug, Default)]
 pub struct Scratch {
     vectors: vector::Scratch,
-    /// Bits of units that are taken, and of concepts that were reached.
+    /// Bit sets of units already taken, and of concepts already reached.
     units: Vec<u64>,
     concepts: Vec<u64>,
 }
@@ -76,8 +77,8 @@ fn insert(bits: &mut [u64], id: u32) -> bool {
 }
 
 impl<'a> ConceptIndex<'a> {
-    /// Return the first `wanted` units in order. Nothing for a zero vector, which is similar to nothing, and
-    /// if there are no concepts.
+    /// Return the first `wanted` units in order. Returns nothing if there are no concepts, or for a zero
+    /// vector, which is not similar to anything.
     pub fn search(
         &self,
         query: &[f32],
@@ -133,7 +134,7 @@ impl<'a> ConceptIndex<'a> {
         Ok(found)
     }
 
-    /// Each concept brings its nearest unit that no other has brought, round after round.
+    /// In each round, each concept adds its nearest unit that no other concept has added.
     #[allow(clippy::too_many_arguments)]
     fn in_turns(
         &self,
@@ -148,7 +149,8 @@ impl<'a> ConceptIndex<'a> {
         let mut lists = Vec::with_capacity(seeds.len());
         for seed in seeds {
             progress.check()?;
-            // No unit after the first `wanted` of a list can be brought: those before it come first.
+            // Units after the first `wanted` of a list are never needed, because those before them come
+            // first.
             let row = self.units.row(seed.id as usize).iter().copied();
             let row: Vec<u32> = row.filter(|&unit| leaves(self.mask, unit)).collect();
             let own = self.best(&row, query, wanted, seed.id, level, scoring)?;
@@ -185,7 +187,7 @@ impl<'a> ConceptIndex<'a> {
         Ok(best.into_iter().map(|s| Found { unit: s.id, score: s.score, concept }).collect())
     }
 
-    /// Return the concepts that the graph reaches from the seeds, without the seeds.
+    /// Return the concepts that the graph reaches from the seeds, without the seeds themselves.
     fn expanded(
         &self,
         seeds: &[u32],
@@ -223,7 +225,7 @@ mod tests {
     use super::*;
     use crate::sparse::Csr;
 
-    /// Concepts 0 and 1 are near the query, 2 and 3 follow in a path from 1.
+    /// Concepts 0 and 1 are near the query; 2 and 3 follow 1 on a path.
     fn search(order: Order, depth: usize, wanted: usize, query: f32) -> Vec<(u32, u32)> {
         let edges = Csr::from_rows(&[vec![], vec![2u32], vec![1, 3], vec![2]], 4).unwrap();
         let units = Csr::from_rows(&[vec![0u32, 1, 2], vec![1, 3], vec![3, 4, 5], vec![6]], 7).unwrap();

@@ -1,4 +1,4 @@
-//! One of each group of equal and nearly equal units of a ranking.
+//! Deduplication: keeps one of each group of equal and nearly equal units of a ranking.
 
 use crate::error::{Error, Result};
 use crate::items::Items;
@@ -9,10 +9,10 @@ use serde_json::Value;
 use std::cmp::{Ordering, Reverse};
 use std::collections::HashMap;
 
-/// Fields of a document's metadata with the day of its text.
+/// Metadata fields that hold the date of a document.
 const DATES: [&str; 2] = ["modified", "date"];
 
-/// The keys of all units, and what decides between copies of equal scores.
+/// The keys of all units, and the values that decide between copies with equal scores.
 #[derive(Debug, Clone, Copy)]
 pub struct Copies<'a> {
     keys: Items<'a, u64>,
@@ -22,7 +22,7 @@ pub struct Copies<'a> {
 }
 
 impl<'a> Copies<'a> {
-    /// `keys` are two for each unit; `metadata` are JSON, for each row of `ids`.
+    /// `keys` has two values per unit. `metadata` is the JSON of each row of `ids`.
     pub fn new(
         keys: Items<'a, u64>,
         document: Items<'a, u32>,
@@ -41,8 +41,8 @@ impl<'a> Copies<'a> {
         Key { facts, sketch }
     }
 
-    /// Return whether `unit` is printed rather than `other`, which has the same score: its document is newer, or its
-    /// path is shorter, or it comes first.
+    /// Return whether `unit` is printed instead of `other`, which has the same score: because its document is
+    /// newer, its path is shorter, or it comes first.
     pub fn is_preferred(&self, unit: u32, other: u32) -> bool {
         let rank = |unit: u32| {
             let row = self.document[unit as usize] as usize;
@@ -51,10 +51,10 @@ impl<'a> Copies<'a> {
         rank(unit).cmp(&rank(other)) == Ordering::Greater
     }
 
-    /// Return the day of a row's document; nothing if its metadata have none.
+    /// Return the date of a row's document, or nothing if its metadata has none.
     fn date(&self, row: usize) -> String {
         let Some(metadata) = self.metadata else { return String::new() };
-        // Only the first section of a document has its metadata.
+        // Only the first section of a document has the document's metadata.
         let first = (0..=row).rev().find(|&at| !metadata.bytes(at).is_empty());
         let found = first.and_then(|at| serde_json::from_str::<Value>(metadata.get(at)).ok());
         let text = |value: &Value| match value {
@@ -67,32 +67,34 @@ impl<'a> Copies<'a> {
     }
 }
 
-/// Units with one part of their sketch in common that are compared with another one. More is not worth the time: then
-/// thousands of passages have no numbers and names and differ in almost nothing.
+/// Maximum number of units with a common part of the sketch that are compared with another unit. Beyond it,
+/// comparing is not worth the time: thousands of passages then lack numbers and names and are almost
+/// identical.
 const MOST: usize = 64;
-/// Copies differ in at most three of 64 bits, so that one of four parts is equal.
+/// Number of parts of a sketch. Copies differ in at most three of 64 bits, so at least one of four parts is
+/// equal.
 const PARTS: u32 = 4;
 
 /// Maximum number of copies listed for a unit.
 const LISTED: u32 = 100;
 
-/// A ranking without copies.
+/// A ranking from which copies were removed.
 #[derive(Debug, Default)]
 pub struct Distinct {
     pub ranked: Vec<Scored>,
-    /// (unit, copy of it that is left out), in the order of the ranking; the first ones of each unit.
+    /// (unit, omitted copy), in the order of the ranking; only the first copies of each unit.
     pub copies: Vec<(u32, u32)>,
 }
 
-/// Return the best of each group of copies, which must not be a copy of a unit in `without` either: those are printed
-/// elsewhere. Of equal scores the preferred one has the place of the first.
+/// Return the best of each group of copies, unless it is a copy of a unit in `without`: those are printed
+/// elsewhere in the context. Of copies with equal scores, the preferred one takes the rank of the first.
 pub fn distinct(ranked: Vec<Scored>, without: &[u32], copies: &Copies<'_>) -> Distinct {
     let ahead = without.len();
     let unit_at = |at: usize| without.get(at).copied().unwrap_or_else(|| ranked[at - ahead].id);
     let keys: Vec<_> = (0..ahead + ranked.len()).map(|at| copies.key(unit_at(at))).collect();
     let mut order: Vec<usize> = (0..keys.len()).collect();
     order.sort_unstable_by_key(|&at| (keys[at].facts, at));
-    // The position whose unit each position is a copy of: its own if it is the first of its group.
+    // For each position, the position of which it is a copy; its own if it is the first of its group.
     let mut first: Vec<usize> = (0..keys.len()).collect();
     for run in order.chunk_by(|&a, &b| keys[a].facts == keys[b].facts).filter(|run| run.len() > 1) {
         let mut parts: HashMap<(u32, u64), Vec<usize>> = HashMap::new();

@@ -1,8 +1,8 @@
-//! Which rows of a ranked list fit a token budget.
+//! Selection of the rows of a ranked list that fit into a token budget.
 
 pub use crate::tokens::Count;
 
-/// What happens at the first row that does not fit.
+/// The behaviour at the first row that does not fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FillPolicy {
     #[default]
@@ -10,17 +10,17 @@ pub enum FillPolicy {
     SkipAndContinue,
 }
 
-/// What happens if not one row fits.
+/// The behaviour if not a single row fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OversizePolicy {
-    /// The first row is cut to fit.
+    /// The first row is truncated to fit.
     #[default]
     Truncate,
     Drop,
 }
 
-/// Return the indices of the rows of `0..rows` that are taken, in order, so that their costs sum to at most
-/// `budget`. `cost(row, n)` is the cost of `row` as the `n`-th row taken (from 0).
+/// Return the indices of the selected rows of `0..rows`, in order. Their costs sum to at most `budget`.
+/// `cost(row, n)` is the cost of `row` as the `n`-th selected row (from 0).
 pub fn fill<C>(rows: usize, budget: u64, policy: FillPolicy, mut cost: C) -> Vec<(usize, u64)>
 where
     C: FnMut(usize, usize) -> u64,

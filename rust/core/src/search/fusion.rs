@@ -1,4 +1,4 @@
-//! The fusion of ranked lists by reciprocal rank.
+//! Fusion of ranked lists by reciprocal rank.
 
 use crate::error::{Error, Result};
 use crate::sparse::{top_k, Scored};
@@ -21,7 +21,7 @@ pub fn fuse(lists: &[&[u32]], constant: f64) -> Result<Vec<Scored>> {
     for (list, ids) in lists.iter().enumerate() {
         parts.extend(ids.iter().enumerate().map(|(rank, &id)| (id, list, rank)));
     }
-    // By id, then by list: sums run in the order of the lists.
+    // Sort by id, then by list, so that sums run in the order of the lists.
     parts.sort_unstable();
     let mut fused: Vec<Scored> = Vec::new();
     let mut before = None;

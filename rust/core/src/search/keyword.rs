@@ -1,5 +1,5 @@
-//! KET-RAG's keyword channel: keywords near the query bring in the units that contain them, up to a sorted
-//! pool.
+//! KET-RAG's keyword channel: keywords near the query add the units that contain them to a sorted pool of
+//! limited size.
 
 use crate::error::{Error, Result};
 use crate::items::Items;
@@ -8,14 +8,15 @@ use crate::vector::quantised::QuantisedView;
 use crate::vector::simd::Level;
 use crate::vector::{Asked, Filter, Rows, Scratch, Search, Vectors};
 
-/// Tokens of the pool per keyword fetched at first; then four times as many, and so on until it is full. A
-/// budget of 12,000 tokens uses about 100 to 200, and a second batch costs another pass over the scores.
+/// Tokens of the pool per keyword in the first batch. Each next batch is four times as large, until the pool
+/// is full. A budget of 12,000 tokens uses about 100 to 200 keywords, and a second batch costs another pass
+/// over the scores.
 const TOKENS_PER_KEYWORD: u64 = 96;
-/// With a filter that passes few units, at most this many times as many keywords are examined together.
+/// With a filter that passes few units, the first batch is enlarged by at most this factor.
 const SPREAD: usize = 4;
 const FIRST_BATCH: std::ops::RangeInclusive<u64> = 64..=256;
 
-/// The arrays of the channel, all borrowed: they may be mapped files.
+/// The arrays of the channel. All are borrowed and may be mapped files.
 #[derive(Debug, Clone, Copy)]
 pub struct KeywordChannel<'a> {
     keywords: Vectors<'a>,
@@ -32,7 +33,7 @@ pub struct Pooled {
     pub unit: u32,
     /// Its similarity to the query.
     pub score: f64,
-    /// The keyword that brought it.
+    /// The keyword that added the unit.
     pub keyword: u32,
 }
 
@@ -46,11 +47,11 @@ pub struct Pool {
     pub tokens: u64,
 }
 
-/// Memory that the queries of one thread reuse.
+/// Buffers that the queries of one thread reuse.
 #[derive(Debug, Default)]
 pub struct PoolScratch {
     search: Scratch,
-    /// Similarity of each unit, valid if `seen` holds the number of this query.
+    /// Similarity of each unit. Valid if `seen` holds the number of the current query.
     scores: Vec<f64>,
     seen: Vec<u32>,
     pooled: Vec<u32>,
@@ -82,7 +83,7 @@ impl<'a> KeywordChannel<'a> {
         Self::stored(keywords, quantised, word_units, units, unit_tokens)
     }
 
-    /// Like `new`, for rows that were checked before they were written: only the shapes are checked.
+    /// Like `new`, for rows that were checked before they were written. Only the shapes are checked.
     pub fn stored(
         keywords: Vectors<'a>,
         quantised: Option<QuantisedView<'a>>,
@@ -118,8 +119,8 @@ impl<'a> KeywordChannel<'a> {
         self.word_units
     }
 
-    /// Return the channel restricted to the units that pass a filter: no keyword brings in the others, they
-    /// cost nothing, and keywords without a passing unit are skipped. `words` are the keywords of each unit.
+    /// Return the channel restricted to the units that pass a filter. Other units are not added and cost
+    /// nothing, and keywords without a passing unit are skipped. `words` are the keywords of each unit.
     pub fn only<'m>(self, mask: &'m Mask, words: CsrView<'m>) -> Result<KeywordChannel<'m>>
     where
         'a: 'm,
@@ -131,8 +132,8 @@ impl<'a> KeywordChannel<'a> {
         Ok(KeywordChannel { left: Some((mask, words)), ..self })
     }
 
-    /// Return bits of the keywords that have a unit which passes the filter, if they are worth computing:
-    /// when all keywords may be tried, one that brings nothing changes nothing.
+    /// Return bits of the keywords that have a unit which passes the filter, if computing them is worth the
+    /// time. If all keywords may be tried, keywords that add nothing do not change the result.
     fn holding(&self, most_seeds: Option<usize>) -> Option<Vec<u64>> {
         let (mask, words) = self.left?;
         if most_seeds.is_none() && mask.count() > self.units.len() / 2 {
@@ -147,9 +148,10 @@ impl<'a> KeywordChannel<'a> {
         Some(bits)
     }
 
-    /// Return the pool for a query: keywords by (inner product descending, id ascending), the new units of
-    /// each by (similarity descending, id ascending), until a unit would make the cost exceed `limit` (twice
-    /// the channel's budget) or `most_seeds` keywords are used. A zero vector has an empty pool.
+    /// Return the pool for a query. Keywords are visited by (inner product descending, id ascending). Each
+    /// adds its new units by (similarity descending, id ascending), until a unit would make the cost exceed
+    /// `limit` (twice the channel's budget) or `most_seeds` keywords are used. A zero vector has an empty
+    /// pool.
     pub fn pool(
         &self,
         query: &[f32],
@@ -186,7 +188,7 @@ impl<'a> KeywordChannel<'a> {
     }
 
     /// [`KeywordChannel::pool`] restricted to the keywords `near` (strictly ascending ids, found by an
-    /// approximate search); `None` if they are too few to fill it.
+    /// approximate search); `None` if there are too few of them to fill the pool.
     pub fn pool_near(
         &self,
         query: &[f32],
@@ -209,7 +211,7 @@ impl<'a> KeywordChannel<'a> {
         Ok(full.then_some(pool))
     }
 
-    /// Add the units of the next keywords; return true once the pool is full, or holds all units.
+    /// Add the units of the next keywords. Returns true once the pool is full or holds all units.
     fn take(
         &self,
         seeds: &[Scored],
@@ -233,10 +235,10 @@ impl<'a> KeywordChannel<'a> {
             }
         }
         let there = self.left.map_or(self.units.len(), |left| left.0.count());
-        pool.units.len() >= there // no keyword has anything left to bring
+        pool.units.len() >= there // no keyword has units left to add
     }
 
-    /// Return the units of a keyword that are not pooled yet, best first.
+    /// Return the units of a keyword that are not in the pool yet, best first.
     fn fresh_units(
         &self,
         keyword: u32,
@@ -276,7 +278,7 @@ mod tests {
     use crate::vector::tests::awkward;
     use proptest::prelude::*;
 
-    /// The literal definition.
+    /// The definition, implemented literally.
     fn plain(channel: &KeywordChannel, query: &[f32], limit: u64, most: usize) -> Pool {
         let scored = |vectors: Rows, ids: &mut dyn Iterator<Item = u32>| {
             let asked = vectors.ask(query).unwrap();
@@ -328,7 +330,7 @@ mod tests {
                     let wanted = plain(&channel, &seed[..d], limit, most.unwrap_or(usize::MAX));
                     prop_assert_eq!(&found.units, &wanted.units);
                     prop_assert_eq!(found.tokens, wanted.tokens);
-                    // If all keywords are proposed, the pool is the same; too few proposals give `None`.
+                    // If all keywords are candidates, the pool is the same. Too few candidates give `None`.
                     let every: Vec<u32> = (0..rows.len() as u32).collect();
                     let near = channel.pool_near(&seed[..d], limit, most, &every, &mut scratch).unwrap();
                     prop_assert!(near.is_none_or(|pool| pool.units == wanted.units));
@@ -355,7 +357,7 @@ mod tests {
                         let told = |pool: &Pool| pool.units.iter().map(|p| p.scored()).collect::<Vec<_>>();
                         prop_assert_eq!((told(&some), some.tokens), (told(&wanted), wanted.tokens));
                     }
-                    // A full pool ends the visit at the end of a batch.
+                    // A full pool stops the visit at the end of a batch.
                     let shared = found.seeds.len().min(wanted.seeds.len());
                     prop_assert_eq!(&found.seeds[..shared], &wanted.seeds[..shared]);
                     prop_assert!(found.tokens <= limit);

@@ -5,9 +5,9 @@ use crate::sparse::{leaves, rank_order, CsrView, Mask, Scored};
 use crate::vector::simd::Level;
 use crate::vector::{Filter, Rows, Scratch};
 
-/// Seeds fetched first; then four times as many, and so on.
+/// Number of seeds in the first batch. Each next batch is four times as large.
 const FIRST_BATCH: usize = 64;
-/// With a filter, at most this many times as many.
+/// With a filter, the first batch is enlarged by at most this factor.
 const SPREAD: usize = 3;
 
 /// A unit, in the order of emission.
@@ -15,15 +15,15 @@ const SPREAD: usize = 3;
 pub struct Visited {
     pub unit: u32,
     pub score: f64,
-    /// The unit whose neighbour it is, or itself if its own score brought it.
+    /// The unit of which it is a neighbour, or the unit itself if it was emitted as a seed.
     pub seed: u32,
 }
 
 /// Emit units by (similarity descending, id ascending), each followed by its neighbours that are not emitted
-/// yet in the same order, until the sum of `unit_tokens` exceeds `limit` (the unit that exceeds it is the
-/// last of the list, so that a budgeted fill sees it). `neighbours` is the graph over the units; its rows are
+/// yet in the same order, until the sum of `unit_tokens` exceeds `limit`. The unit that exceeds it is the
+/// last of the list, so that filling a budget sees it. `neighbours` is the graph over the units; its rows are
 /// used in order. A zero vector emits nothing.
-#[allow(clippy::too_many_arguments)] // what is visited, for what, how far and with what
+#[allow(clippy::too_many_arguments)] // the vectors, the query, the limits and the buffers
 pub fn knn_order(
     units: &Rows,
     neighbours: CsrView,
@@ -52,13 +52,13 @@ pub fn knn_order(
     let mut spent = 0u64;
     let mut emit = |unit: u32, score: f64, seed: u32, order: &mut Vec<Visited>| {
         if !leaves(mask, unit) {
-            return true; // it only leads to its neighbours
+            return true; // it leads only to its neighbours
         }
         order.push(Visited { unit, score, seed });
         spent += u64::from(unit_tokens[unit as usize]);
         spent <= limit
     };
-    // If the filter passes few units, visit more at once: it is cheaper than a second batch.
+    // If the filter passes few units, visit more at once, which is cheaper than a second batch.
     let (mut batch, mut visited) = (FIRST_BATCH * mask.map_or(1, |mask| mask.spread(SPREAD)), 0);
     let there = mask.map_or(n, Mask::count);
     while visited < n && order.len() < there {
@@ -89,8 +89,8 @@ pub fn knn_order(
     Ok(order)
 }
 
-/// The same for a filter that passes few units: only these are scored, and those that may precede them.
-/// `into` is the transposed graph. `None` if there are too many for this to pay off.
+/// The same for a filter that passes few units: scores only these units and the seeds that may precede them.
+/// `into` is the transposed graph. Returns `None` if there are too many for this to be faster.
 pub fn few(
     units: &Rows,
     (neighbours, into): (CsrView, CsrView),
@@ -109,7 +109,7 @@ pub fn few(
         return Ok(Some(order));
     }
     let asked = units.ask(query)?;
-    // Whether a unit is a seed depends on earlier units that have it as a neighbour, and so on.
+    // Whether a unit is a seed depends on earlier units that have it as a neighbour, recursively.
     let mut known: Vec<Scored> = mask.ids().map(|id| Scored { id, score: asked.score(id) }).collect();
     let mut place = vec![u32::MAX; n];
     known.iter().zip(0..).for_each(|(one, at)| place[one.id as usize] = at);
@@ -205,14 +205,15 @@ mod tests {
                 prop_assert!(cost(&some) > limit);
                 prop_assert!(cost(&some[..some.len() - 1]) <= limit);
             }
-            // With a filter the result is the same without excluded units, which cost nothing.
+            // With a filter, the result equals the unfiltered one without the excluded units, which cost
+            // nothing.
             let mask = Mask::from_fn(n, |id| id % 3 == 0);
             let left: Vec<Visited> = all.iter().filter(|v| mask.has(v.unit)).copied().collect();
             prop_assert_eq!(&ask(u64::MAX, Some(&mask)), &left);
             let some = ask(limit, Some(&mask));
             prop_assert_eq!(&some[..], &left[..some.len()]);
             prop_assert!(some.len() == left.len() || cost(&some) > limit);
-            // And if it passes few units, the result of `few` is the same.
+            // If the filter passes few units, the result of `few` is the same.
             let into = graph.view().transpose().unwrap();
             for every in [3, 20, 60] {
                 let mask = Mask::from_fn(n, |id| id % every == every / 2);

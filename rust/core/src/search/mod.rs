@@ -1,4 +1,4 @@
-//! The search algorithms behind the channels, the token budget, and the printing of contexts.
+//! The search algorithms of the channels, the token budget, and the printing of contexts.
 
 pub mod candidates;
 pub mod cited;

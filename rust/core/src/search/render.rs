@@ -14,20 +14,20 @@ mod joined;
 
 pub use joined::Locations;
 
-/// The form of a context.
+/// The format of a context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
-    /// The default form: `[rank]`, the title if there is one, the text, an empty line between rows. The line
-    /// break after the mark forms one token with the bracket, which a space would not.
+    /// The default format: `[rank]`, the title if there is one, the text, and an empty line between rows. The
+    /// line break after the mark forms one token with the bracket. A space would not.
     Cited,
     /// KET-RAG's text section: a title line, `id|text`, rows `chunk_{rank}|text`.
     Ket,
-    /// [`Style::Ket`] as the reference implementation prints and counts it: two line breaks first, and each
-    /// row counted as a whole. Only for parity: it tokenises every row again.
+    /// [`Style::Ket`] as the reference implementation prints and counts it: with two line breaks first, and
+    /// each row counted as a whole. Only for parity: it tokenises every row again.
     Published,
-    /// The sources of local search, which follow its other tables: rows `{unit}|text`.
+    /// The sources of local search, printed after its other tables: rows `{unit}|text`.
     Sources,
-    /// The same as the reference implementation prints and counts it.
+    /// [`Style::Sources`] as the reference implementation prints and counts them.
     PublishedSources,
 }
 
@@ -77,14 +77,14 @@ pub struct Units<'a> {
     context: Option<[Strings<'a>; 2]>,
     titles: Option<(Strings<'a>, Items<'a, u32>)>,
     tokens: Items<'a, u32>,
-    /// Where units are in their texts, and what they do not cover.
+    /// The positions of units in their texts, and the text that they do not cover.
     gaps: Option<(Items<'a, u32>, Strings<'a>)>,
     locations: Option<Locations<'a>>,
 }
 
 impl<'a> Units<'a> {
-    /// `tokens[u]` is the count of the whole text of unit `u`'s row, including the title. `titles` are the
-    /// documents' titles (empty if there is none) with the document of each unit.
+    /// `tokens[u]` is the token count of the whole row text of unit `u`, including the title. `titles` are
+    /// the documents' titles (empty if a document has none), with the document of each unit.
     pub fn new(
         texts: Strings<'a>,
         titles: Option<(Strings<'a>, Items<'a, u32>)>,
@@ -102,7 +102,7 @@ impl<'a> Units<'a> {
         Self::stored(texts, titles, tokens)
     }
 
-    /// Like `new`, for titles that were checked before they were written: only the lengths are checked.
+    /// Like `new`, for titles that were checked before they were written. Only the lengths are checked.
     pub fn stored(
         texts: Strings<'a>,
         titles: Option<(Strings<'a>, Items<'a, u32>)>,
@@ -118,7 +118,7 @@ impl<'a> Units<'a> {
         Ok(Self { texts, context: None, titles, tokens, gaps: None, locations: None })
     }
 
-    /// Print `before` and `after` around the texts; `tokens` count them.
+    /// Print `before` and `after` around each text. `tokens` must include them.
     pub fn with_context(mut self, before: Strings<'a>, after: Strings<'a>) -> Result<Self> {
         let n = self.texts.len();
         if [before.len(), after.len()] != [n, n] {
@@ -156,7 +156,7 @@ impl<'a> Units<'a> {
     }
 }
 
-/// What is printed of a unit.
+/// The printed parts of a unit.
 #[derive(Debug, Clone, Copy)]
 struct Body<'a> {
     title: &'a str,
@@ -177,14 +177,14 @@ impl Body<'_> {
     }
 }
 
-/// One printed unit, or several neighbours that are joined.
+/// One printed unit, or several neighbouring units printed as one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
     /// The best of the units.
     pub unit: u32,
     pub first: u32,
     pub count: u32,
-    /// The count of the whole row: prefix, title, text and line end.
+    /// The token count of the whole row: prefix, title, text and line end.
     pub tokens: u64,
     /// Offset in the context at which the unit's text begins, after mark and title.
     pub start: usize,
@@ -201,12 +201,12 @@ impl Row {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Context {
     pub text: String,
-    /// The sum of the counts of the rows and of the header, at most the budget.
+    /// The sum of the token counts of the rows and of the header, at most the budget.
     pub tokens: u64,
     pub rows: Vec<Row>,
 }
 
-/// Ranks whose prefix count is cached.
+/// Number of ranks whose prefix count is cached.
 const REMEMBERED: usize = 4096;
 
 /// Prints contexts of one style in one encoding; reuse it between queries.
@@ -215,7 +215,7 @@ pub struct Renderer<C> {
     style: Style,
     header: u64,
     end: u64,
-    /// Counts of the prefixes of ranks 1, 2, ..; 0 where not yet counted.
+    /// Token counts of the prefixes of ranks 1, 2, ..; 0 if not counted yet.
     prefixes: Vec<AtomicU32>,
 }
 
@@ -238,7 +238,7 @@ impl<C: Count> Renderer<C> {
         match slot.load(Ordering::Relaxed) {
             0 => {
                 let count = fresh();
-                // Another thread can only store the same number.
+                // A race is harmless: another thread can only store the same number.
                 slot.store(count as u32, Ordering::Relaxed);
                 count
             }
@@ -293,13 +293,13 @@ impl<C: Count> Renderer<C> {
         self.finish(context)
     }
 
-    /// Print the first row, cut so that it fits `room`.
+    /// Print the first row, truncated so that it fits into `room`.
     fn print_cut(&self, units: &Units<'_>, unit: u32, room: u64) -> Context {
         let (mut body, parts) = (String::new(), units.body(unit as usize));
         parts.push(&mut body);
         let text_end = body.len() - parts.after.len();
         let text_at = text_end - parts.text.len();
-        // Counting a row as a whole may exceed the sum of its parts by one or two.
+        // The count of a whole row may exceed the sum of its parts by one or two.
         let mut most = room.saturating_sub(self.prefix_tokens(1, unit) + self.end) as usize;
         while most > 0 {
             let kept = &body[..self.count.cut(&body, most)];
@@ -313,7 +313,8 @@ impl<C: Count> Renderer<C> {
                 break;
             }
             if tokens <= room {
-                // A cut inside title or context leaves no text: the rest of these is printed instead.
+                // If the cut is inside the title or context, no text remains, and the beginning of title and
+                // context is printed instead.
                 let in_title = kept.len() <= text_at;
                 let cut = if in_title {
                     Body { title: "", before: "", text: kept.trim_end_matches('\n'), after: "" }
@@ -361,8 +362,8 @@ impl<C: Count> Renderer<C> {
     }
 }
 
-/// Return a text in which no line begins with something that looks like a row mark: `[2]` becomes `(2)`, with
-/// the same number of bytes and tokens. Otherwise a document could pass off a part of itself as another one.
+/// Return a text in which no line begins like a row mark: `[2]` becomes `(2)`, with the same number of bytes
+/// and tokens. Otherwise a document could present a part of itself as another document.
 fn unmarked(text: &str) -> Cow<'_, str> {
     if !text.as_bytes().contains(&b'[') {
         return Cow::Borrowed(text);

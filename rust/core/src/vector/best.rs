@@ -2,8 +2,8 @@
 
 use crate::sparse::Scored;
 
-/// Rows that may still be among the best `k`: each has a score between `lower` and `upper`. A row is dropped
-/// once `k` others are certain to score strictly higher, so that equal scores always remain to be ordered by
+/// Rows that may still be among the best `k`. Each has a score between `lower` and `upper`. A row is dropped
+/// once `k` others are certain to score strictly higher, so rows with equal scores remain and are ordered by
 /// id.
 #[derive(Debug, Default)]
 pub(crate) struct Best {
@@ -23,7 +23,8 @@ struct Candidate {
 }
 
 impl Best {
-    /// Start a new search. Memory is kept, and is bounded by `k` plus a constant no matter how many rows tie.
+    /// Start a new search. Buffers are reused. Their size is bounded by `k` plus a constant, regardless of
+    /// the number of ties.
     pub fn reset(&mut self, k: usize) {
         self.k = k;
         self.floor = if k == 0 { f64::INFINITY } else { f64::NEG_INFINITY };
@@ -32,12 +33,12 @@ impl Best {
         self.cap = k.saturating_mul(8).saturating_add(8192);
     }
 
-    /// Return a score that a row must be able to reach to be pushed.
+    /// Return the score that a row must be able to reach to be pushed.
     pub fn floor(&self) -> f64 {
         self.floor
     }
 
-    /// Add a row. `exact` computes its full score; it is called only if very many rows have overlapping
+    /// Add a row. `exact` computes its full score. It is called only if very many rows have overlapping
     /// bounds.
     #[inline]
     pub fn push(&mut self, id: u32, lower: f64, upper: f64, exact: impl Fn(u32) -> f64) {
@@ -79,7 +80,7 @@ impl Best {
         crate::sparse::top_k(all, self.k)
     }
 
-    /// Return the remaining ids, ascending.
+    /// Return the ids of the remaining rows, ascending.
     pub fn left(&mut self) -> Vec<u32> {
         self.prune();
         let mut ids: Vec<u32> = self.items.iter().map(|c| c.id).collect();

@@ -1,4 +1,4 @@
-//! Products of one query with rows of byte codes, in exact integers: identical on every machine.
+//! Exact integer products of one query with rows of byte codes, identical on every machine.
 //!
 //! The query has 16 bits per value. If the processor multiplies bytes (VNNI), the query is split into two
 //! bytes, `256 * high + low`, and the rows, which must be unsigned there, become `code + 128`.
@@ -22,8 +22,8 @@ pub(crate) struct Query {
 }
 
 impl Query {
-    /// Return the codes of a vector of finite values, and what one of them is worth. They have as many bits as fit
-    /// exact sums.
+    /// Return the codes of a vector of finite values, and the value of one step. The codes have as many bits
+    /// as the exact sums allow.
     pub fn of(vector: &[f32]) -> (Self, f64) {
         let amplitude = amplitude(vector.len());
         let largest = vector.iter().fold(0f64, |most, x| most.max(f64::from(x.abs())));
@@ -106,7 +106,7 @@ fn portable(query: &[i16], rows: &[i8], out: &mut [i32]) {
     }
 }
 
-/// Compute the products from `from` on.
+/// Compute the products from position `from` on.
 #[inline(always)]
 fn rest(query: &[i16], row: &[i8], from: usize) -> i32 {
     let pairs = query[from..].iter().zip(&row[from..]);
@@ -125,7 +125,7 @@ mod x86 {
         _mm_cvtsi128_si32(_mm_add_epi32(pair, _mm_shuffle_epi32(pair, 0b1011_0001)))
     }
 
-    /// Return the starts of four rows from `i` on. If fewer than four are left, the last is read again.
+    /// Return the starts of four rows from `i` on. If fewer than four are left, the last one is repeated.
     #[inline(always)]
     fn four(i: usize, width: usize, d: usize) -> [usize; 4] {
         std::array::from_fn(|r| (i + r.min(width - 1)) * d)
@@ -275,7 +275,7 @@ mod arm {
         let body = d - d % 16;
         for i in (0..n).step_by(4) {
             let width = (n - i).min(4);
-            // Fewer than four rows are left: the last is read again.
+            // If fewer than four rows are left, the last one is read again.
             let at: [usize; 4] = std::array::from_fn(|r| (i + r.min(width - 1)) * d);
             let mut sums = [[vdupq_n_s32(0); 2]; 4];
             for k in (0..body).step_by(16) {

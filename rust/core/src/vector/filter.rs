@@ -1,21 +1,21 @@
-//! Row filters of a search, and the runs in which the remaining rows are scored.
+//! Row filters of a search, and the runs in which the passing rows are scored.
 
 use crate::error::{Error, Result};
 use std::ops::Range;
 
-/// Rows per call of the fast product: its scores stay in the L1 cache.
+/// Rows per call of the fast product. Their scores stay in the L1 cache.
 pub(super) const BLOCK: usize = 256;
 /// If at least this many of 64 rows are wanted, all 64 are scored.
 const DENSE: u32 = 16;
 
-/// Which rows take part in a search.
+/// The rows that take part in a search.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum Filter<'a> {
     #[default]
     All,
     /// Strictly ascending ids.
     Ids(&'a [u32]),
-    /// Bit `i % 64` of word `i / 64` is row `i`; at least as many bits as rows.
+    /// Bit `i % 64` of word `i / 64` is row `i`. There are at least as many bits as rows.
     Bits(&'a [u64]),
 }
 

@@ -1,5 +1,5 @@
-//! Rows of vectors in four bits per value: packing, and products with a query of eight bits in exact integers,
-//! identical on every machine.
+//! Rows of vectors with four bits per value: packing, and exact integer products with a query of eight bits
+//! per value, identical on every machine.
 //!
 //! Byte `k` of a row holds the values `2k` (its lower half) and `2k + 1`, each as `code + 8` with codes from -7
 //! to 7. A row is padded with zeros to eight values. A query is stored as its even and its odd values, so that no
@@ -13,7 +13,7 @@ use crate::parallel::map_ranges;
 use crate::progress::Progress;
 use std::sync::Mutex;
 
-/// Rows that a thread packs at a time.
+/// Number of rows that a thread packs at a time.
 const GRAIN: usize = 1024;
 /// The largest code of a row, and of a query.
 const MOST: f64 = 7.0;
@@ -29,15 +29,15 @@ pub fn width(d: usize) -> usize {
     d.div_ceil(8) * 4
 }
 
-/// Packed rows: codes `u8[n, width(d)]`, and for each row a factor that restores its length.
+/// Packed rows: codes `u8[n, width(d)]`, and for each row the factor that restores its length.
 #[derive(Debug, Default, PartialEq)]
 pub struct Packed {
     pub codes: Vec<u8>,
     pub scale: Vec<f32>,
 }
 
-/// Pack every row, scaled by its largest value to -7..7. Rows are independent, so the bytes do not depend on
-/// threads.
+/// Pack every row, scaled by its largest value to -7..7. Rows are packed independently, so the bytes do not
+/// depend on the number of threads.
 pub fn pack(vectors: &Vectors, threads: usize, progress: &Progress) -> Result<Packed> {
     let (d, width) = (vectors.dim(), width(vectors.dim()));
     progress.expect(vectors.len() as u64);
@@ -109,7 +109,7 @@ impl Query {
     }
 }
 
-/// Return a vector in codes of eight bits, and what one of them is worth.
+/// Return the eight-bit codes of a vector, and the value of one step.
 pub(crate) fn codes_of(vector: &[f32]) -> (Vec<i8>, f64) {
     let largest = vector.iter().fold(0f64, |most, x| most.max(f64::from(x.abs())));
     let scale = largest / QUERY;
@@ -371,7 +371,7 @@ mod tests {
                 dots(Level::Portable, &own, row, width(d), &mut product);
                 let (vector, scale) = (vectors.row(id), f64::from(packed.scale[id]));
                 let length = reference_dot(vector, vector).sqrt();
-                // Lengths stay as they are.
+                // Lengths are preserved.
                 prop_assert!((f64::from(product[0]) * scale * scale - length * length).abs() <= 1e-6 * length * length);
                 let largest = vector.iter().fold(0f64, |m, x| m.max(f64::from(x.abs())));
                 for (k, &x) in vector.iter().enumerate() {

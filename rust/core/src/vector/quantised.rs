@@ -1,5 +1,5 @@
-//! Vectors in one byte per value, with bounds on every score: a quarter of the memory traffic, and still the
-//! exact result.
+//! Vectors with one byte per value and error bounds on every score. They need a quarter of the memory
+//! traffic, and the result is still exact.
 
 use super::best::Best;
 use super::bytes::{self, Query};
@@ -16,12 +16,12 @@ use crate::progress::Progress;
 use std::ops::Range;
 use std::sync::Mutex;
 
-/// Rows that a thread encodes at a time.
+/// Number of rows that a thread encodes at a time.
 const GRAIN: usize = 1024;
 /// Purpose of the allocations, for error messages.
 const CODES: &str = "byte codes of vectors";
 
-/// The largest dimension whose integer sums fit in 32 bits with a sufficiently precise query.
+/// The largest dimension for which integer sums fit into 32 bits with a sufficiently precise query.
 pub(crate) const MAX_DIM: usize = 1 << 16;
 
 /// Row `i` is `scale[i] * codes[i]` plus an error vector no longer than `residual[i]`.
@@ -36,8 +36,8 @@ pub struct Quantised {
 }
 
 impl Quantised {
-    /// Encode every row, scaled by its largest value. Rows are independent, so the bytes do not depend on
-    /// threads.
+    /// Encode every row, scaled by its largest value. Rows are encoded independently, so the bytes do not
+    /// depend on the number of threads.
     pub fn build(vectors: &Vectors, threads: usize, progress: &Progress) -> Result<Self> {
         let d = vectors.dim();
         check_dim(d)?;
@@ -106,7 +106,7 @@ wide!(code, code_body, (values: &[f32], d: usize, codes: &mut [i8], scales: &mut
 /// `round_ties_even` of a number far below 2^51, without calling the system's math library.
 #[inline]
 fn nearest(x: f64) -> f64 {
-    const SHIFT: f64 = 6_755_399_441_055_744.0; // 1.5 * 2^52: no fraction is left above it
+    const SHIFT: f64 = 6_755_399_441_055_744.0; // 1.5 * 2^52: larger numbers have no fractional part
     (x + SHIFT) - SHIFT
 }
 
@@ -130,7 +130,7 @@ pub struct QuantisedView<'a> {
 pub(crate) struct CodedQuery {
     scale: f64,
     length: f64,
-    /// No row is longer.
+    /// Upper bound of the lengths of the rows.
     norm: f64,
     /// The part of the error that does not depend on the row.
     fixed: f64,
@@ -139,7 +139,7 @@ pub(crate) struct CodedQuery {
 }
 
 impl<'a> QuantisedView<'a> {
-    /// Checks the shapes and that scales and residuals are finite and not negative.
+    /// Checks the shapes, and that scales and residuals are finite and not negative.
     pub fn new(codes: &'a [i8], scale: &'a [f32], residual: &'a [f32], d: usize) -> Result<Self> {
         check_dim(d)?;
         if scale.len() != residual.len() || scale.len().checked_mul(d) != Some(codes.len()) {
@@ -159,7 +159,7 @@ impl<'a> QuantisedView<'a> {
         Ok(Self { codes, scale, residual })
     }
 
-    /// For stored codes that were checked before they were written: only the shapes are checked.
+    /// For stored codes that were checked before they were written. Only the shapes are checked.
     pub fn stored(codes: &'a [i8], scale: &'a [f32], residual: &'a [f32], d: usize) -> Result<Self> {
         check_dim(d)?;
         if scale.len() != residual.len() || scale.len().checked_mul(d) != Some(codes.len()) {

@@ -15,9 +15,9 @@ use std::ops::Range;
 /// Rows of vectors with the same number of values.
 #[derive(Debug, Clone, Copy)]
 pub enum Rows<'a> {
-    /// In f32, with byte codes that thin out the rows of a search.
+    /// Rows in f32, with byte codes that preselect the rows of a search.
     Floats(Vectors<'a>, Option<QuantisedView<'a>>),
-    /// In codes alone, whose products are exact integers.
+    /// Rows stored only as codes, whose products are exact integers.
     Coded(Coded<'a>),
 }
 
@@ -86,7 +86,7 @@ impl<'a> Coded<'a> {
         }
     }
 
-    /// Compute the scores of adjacent rows; `products` is for intermediate results.
+    /// Compute the scores of adjacent rows. `products` is a buffer for intermediate results.
     fn scores(
         &self,
         level: Level,
@@ -105,7 +105,7 @@ impl<'a> Coded<'a> {
                 bytes::dots(level, query, &codes[rows.start * self.d..rows.end * self.d], products);
                 *scale
             }
-            _ => return out.fill(0.0), // a query of another format: `prepare` makes none
+            _ => return out.fill(0.0), // `prepare` never returns a query of another format
         };
         let scales = self.scale[rows].iter();
         for ((out, &product), &scale) in out.iter_mut().zip(&*products).zip(scales) {
@@ -160,7 +160,7 @@ impl<'a> Rows<'a> {
         Asked { rows: *self, query, level: Level::best() }
     }
 
-    /// Score the rows that pass a filter, so that [`RowSearch::best`] can return more and more of them.
+    /// Score the rows that pass a filter. [`RowSearch::best`] can then return more and more of them.
     pub(crate) fn search<'q>(
         &'q self,
         query: &'q [f32],
@@ -207,14 +207,15 @@ impl<'a> From<Vectors<'a>> for Rows<'a> {
     }
 }
 
-/// Rows that are scored for one query.
+/// Rows scored for one query.
 pub(crate) enum RowSearch<'a> {
     Floats(Search<'a>),
     Coded { rows: usize, filter: Filter<'a> },
 }
 
 impl RowSearch<'_> {
-    /// Return the best `k` rows; `scratch` is the one passed to [`Rows::search`], unused by other searches since.
+    /// Return the best `k` rows. `scratch` must be the one passed to [`Rows::search`], not used by another
+    /// search since.
     pub fn best(&self, k: usize, scratch: &mut Scratch) -> Vec<Scored> {
         match self {
             Self::Floats(search) => search.best(k, scratch),
@@ -239,7 +240,7 @@ enum Prepared<'q> {
     Bytes(bytes::Query, f64),
 }
 
-/// A query that is prepared for the rows of one set.
+/// A query prepared for the rows of one set.
 #[derive(Debug, Clone)]
 pub struct Asked<'q> {
     rows: Rows<'q>,
@@ -248,7 +249,7 @@ pub struct Asked<'q> {
 }
 
 impl Asked<'_> {
-    /// Return the score of a row: that of [`Rows::top_k`].
+    /// Return the score of a row, which is the same as in [`Rows::top_k`].
     pub fn score(&self, id: u32) -> f64 {
         match (&self.rows, &self.query) {
             (Rows::Floats(vectors, _), Prepared::Floats(query)) => vectors.score(id, query),
@@ -264,7 +265,7 @@ impl Asked<'_> {
         }
     }
 
-    /// Return a score that is fast in f32, too: with codes [`Asked::score`], else a sum in lanes of f32.
+    /// Return a score that is fast in f32 too: with codes [`Asked::score`], otherwise a sum in f32 lanes.
     pub(crate) fn near(&self, id: u32) -> f64 {
         let (row, mut score) = (id as usize..id as usize + 1, [0.0]);
         match &self.rows {
@@ -323,7 +324,7 @@ mod tests {
     use crate::vector::quantised::Quantised;
     use proptest::prelude::*;
 
-    /// Every way to score and to rank gives the same numbers, in both formats, at every level.
+    /// Every way of scoring and ranking gives the same numbers, in both formats and at every level.
     fn check(rows: Rows<'_>, query: &[f32], k: usize, ids: &[u32]) {
         let asked = rows.ask(query).unwrap();
         let all: Vec<Scored> =
@@ -358,7 +359,7 @@ mod tests {
             for (rows, most) in [(coarse, 0.1), (fine, 0.01)] {
                 let asked = rows.ask(query).unwrap();
                 for id in 0..n as u32 {
-                    // Half a step for each value, of rows of length 1.6 sqrt(d) at most.
+                    // Error of half a step per value, for rows of length at most 1.6 sqrt(d).
                     prop_assert!((asked.score(id) - vectors.score(id, query)).abs() <= most * d as f64);
                     let own = rows.ask_row(id);
                     prop_assert!((own.near(id) - vectors.score(id, vectors.row(id as usize))).abs() <= most * d as f64);

@@ -1,5 +1,5 @@
-//! Exact nearest neighbours of a query: a fast product preselects rows with a margin that is proved
-//! sufficient, and the plain sum in f64 decides. The result is the same on every machine.
+//! Exact nearest neighbours of a query: a fast product preselects rows with a proven error margin, and the
+//! plain f64 sum decides. The result is the same on every machine.
 
 use super::best::Best;
 use super::bytes;
@@ -13,11 +13,11 @@ use crate::progress::Progress;
 use crate::sparse::{self, Scored};
 use std::ops::Range;
 
-/// If at most this many rows beyond twice the wanted remain, they are scored in full without a second pass in
-/// f32.
+/// If at most this many rows remain in addition to twice the requested number, they are scored in full
+/// without a second pass in f32.
 const FEW: usize = 64;
 
-/// Memory that the searches of one thread reuse.
+/// Buffers that the searches of one thread reuse.
 #[derive(Debug, Default)]
 pub struct Scratch {
     best: Best,
@@ -68,8 +68,8 @@ impl<'a> Search<'a> {
         Ok(search)
     }
 
-    /// Return the best `k` rows; `scratch` is the one passed to [`Search::new`], unused by other searches
-    /// since.
+    /// Return the best `k` rows. `scratch` must be the one passed to [`Search::new`], not used by another
+    /// search since.
     pub fn best(&self, k: usize, scratch: &mut Scratch) -> Vec<Scored> {
         let Scratch { best, scores, products, .. } = scratch;
         let rows = self.vectors.len();
@@ -89,7 +89,7 @@ impl<'a> Search<'a> {
         best.reset(k);
         if let Some((quantised, coded)) = &self.quantised {
             self.filter.runs(rows, |run| quantised.push(coded, run, products, self.filter, best, exact));
-            // The f32 product thins out the rows left by the codes before the exact sum.
+            // The f32 product preselects among the rows that the codes left, before the exact sum.
             let left = best.left();
             if left.len() <= 2 * k + FEW {
                 return sparse::top_k(self.vectors.score_many(&left, self.query), k);
@@ -111,8 +111,8 @@ impl<'a> Search<'a> {
         let d = self.vectors.dim();
         let error = dot_error(d, self.vectors.norm() * self.length, dots_chain(d));
         for (start, scores) in rows.step_by(16).zip(scores.chunks(16)) {
-            // Most rows are far below the floor: skip sixteen at once. NaN, from products that overflow, is
-            // not below it.
+            // Most rows are far below the floor, so skip sixteen at once. NaN, which overflowing products
+            // give, is not below it.
             let floor = (best.floor() - error) as f32;
             if !scores.iter().fold(false, |any, &s| any | (s >= floor) | s.is_nan()) {
                 continue;

@@ -1,8 +1,8 @@
-//! Rows of vectors in one bit per value, its sign: products with a query by tables, and of two rows by the bits in
-//! which they differ. Both are exact integers, identical on every machine.
+//! Rows of vectors with one bit per value, its sign. Products with a query use tables, and products of two
+//! rows count the differing bits. Both are exact integers, identical on every machine.
 //!
-//! Bit `i` of byte `k` is set if value `8k + i` is positive; the others are negative. A row is padded with zeros to
-//! whole bytes, and stands for a vector of length 1.
+//! Bit `i` of byte `k` is set if value `8k + i` is positive; the others are negative. A row is padded with
+//! zeros to whole bytes and represents a vector of length 1.
 
 use super::nibbles::codes_of;
 use crate::error::{Error, Result};
@@ -49,7 +49,7 @@ impl<'a> Signs<'a> {
         &self.bits[id * self.width..][..self.width]
     }
 
-    /// Return the product of two rows, their cosine.
+    /// Return the product of two rows, which is their cosine.
     #[inline]
     pub(crate) fn between(&self, a: usize, b: usize) -> f64 {
         let differ = f64::from(differing(self.row(a), self.row(b)));
@@ -64,14 +64,15 @@ impl<'a> Signs<'a> {
         query.scale * f64::from(sum)
     }
 
-    /// Return a row as a vector: every value is plus or minus the same number.
+    /// Return a row as a vector, all of whose values are plus or minus the same number.
     pub(crate) fn decode(&self, id: usize) -> impl Iterator<Item = f32> + 'a {
         let (row, step) = (self.row(id), (self.d as f64).sqrt().recip() as f32);
         (0..self.d).map(move |k| if row[k / 8] >> (k % 8) & 1 == 1 { step } else { -step })
     }
 }
 
-/// A query: for each byte of a row, the sum of its eight codes with the signs of that byte.
+/// A query: a table for each byte of a row, with the sum of the query's eight codes for every combination of
+/// signs.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Query {
     table: Vec<i16>,

@@ -50,12 +50,12 @@ impl Level {
         }
     }
 
-    /// Return every level that this machine has, the plainest first.
+    /// Return every level that this machine supports, the plainest first.
     pub fn all() -> Vec<Self> {
         LEVELS.into_iter().filter(|level| level.here()).collect()
     }
 
-    /// Return whether this machine has it (and, for tiles, the system grants them).
+    /// Return whether this machine supports the level and, for tiles, whether the system permits them.
     pub fn here(self) -> bool {
         #[cfg(target_arch = "x86_64")]
         {
@@ -110,7 +110,8 @@ impl Level {
         }
     }
 
-    /// Return this level, or the best of the machine if it lacks this one, which makes any value safe to use.
+    /// Return this level, or the best level of the machine if it does not support this one. This makes any
+    /// value safe to use.
     pub(crate) fn usable(self) -> Self {
         if self.here() {
             self

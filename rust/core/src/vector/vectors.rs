@@ -7,7 +7,7 @@ use crate::sparse::Scored;
 use std::ops::Range;
 
 /// Return the reference similarity: products in index order, each exact in f64, summed in f64. For normalised
-/// vectors it is the cosine.
+/// vectors this is the cosine.
 pub fn reference_dot(a: &[f32], b: &[f32]) -> f64 {
     a.iter().zip(b).fold(0.0, |sum, (&x, &y)| sum + f64::from(x) * f64::from(y))
 }
@@ -18,7 +18,7 @@ pub(crate) fn reference_dots_with(rows: &[f32], query: &[f32], out: &mut [f64]) 
     out.iter_mut().zip(rows).for_each(|(out, row)| *out = reference_dot(row, query));
 }
 
-/// Scale a vector to length 1, in place; one shorter than 1e-12 becomes zero.
+/// Scale a vector to length 1, in place. A vector shorter than 1e-12 becomes zero.
 pub fn normalise(vector: &mut [f32]) {
     divide(vector, reference_dot(vector, vector).sqrt());
 }
@@ -153,7 +153,7 @@ impl<'a> Vectors<'a> {
         self.d
     }
 
-    /// Return a length that no row exceeds.
+    /// Return an upper bound of the lengths of the rows.
     pub fn norm(&self) -> f64 {
         self.norm
     }

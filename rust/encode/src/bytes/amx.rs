@@ -1,4 +1,4 @@
-//! Products of bytes by tiles (AMX), a panel of 32 outputs by 32 rows at a time.
+//! Products of bytes with tiles (AMX), a panel of 32 outputs by 32 rows at a time.
 
 use super::dot::{Dot, Portable};
 use super::{HALF_WORDS, PANEL, STEP};
@@ -12,7 +12,7 @@ pub struct Amx;
 /// Bytes per line of weights.
 const LINE: usize = 64;
 
-// The vectors of the portable block, which is not used.
+// The vectors of the portable block, which is not used here.
 impl Dot for Amx {
     type On = On;
     type I = [i32; 16];

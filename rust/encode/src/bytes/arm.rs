@@ -1,4 +1,4 @@
-//! Products of bytes by NEON. The byte products of newer processors (`udot`, `usdot`) have no stable
+//! Products of bytes with NEON. The byte products of newer processors (`udot`, `usdot`) have no stable
 //! intrinsics.
 
 use super::dot::Dot;

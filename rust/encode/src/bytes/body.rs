@@ -12,10 +12,10 @@ use crate::model::{Body, Layer};
 use crate::product::{Linear as Exact, Then};
 use crate::progress::Progress;
 
-/// Rows that pass through a whole layer (except attention) while they are in the L2 cache.
+/// Number of rows that pass through a whole layer (except attention) while they are in the L2 cache.
 const ROWS: usize = 64;
 
-/// Scratch memory of one thread, reused from batch to batch.
+/// Scratch buffers of one thread, reused from batch to batch.
 #[derive(Default)]
 pub struct Scratch {
     x: Buffer,
@@ -34,7 +34,7 @@ impl Scratch {
     }
 }
 
-/// A layer's linear parts.
+/// The linear parts of a layer.
 #[derive(Clone, Copy)]
 enum Place {
     Project,
@@ -134,7 +134,8 @@ pub unsafe fn watch<B: Bytes>(
     let most = vec![Most::default(); layers.len()];
     let mut watched = Watched::<B::Lanes> { layers, most, processor: std::marker::PhantomData };
     let mut scratch = Scratch::default();
-    // One at a time: memory stays small, and the numbers of a sequence do not depend on the others.
+    // Process one sequence at a time: memory stays small, and the numbers of a sequence do not depend on the
+    // others.
     for sequence in sequences {
         let one = std::slice::from_ref(sequence);
         // SAFETY: the caller's promise.

@@ -7,19 +7,19 @@ use crate::simd::wide::Wide;
 
 /// Maximum number of rows in a register block.
 const ROWS: usize = 8;
-/// Maximum number of rows of [`Dot::block`], and what the memory of rows is rounded up to.
+/// Maximum number of rows of [`Dot::block`]. Buffers of rows are rounded up to a multiple of it.
 pub const BLOCK: usize = 32;
 
-/// What turns the sums of a group into values of a block: pointers to the first row and output.
+/// The parameters that turn the sums of a group into values of a block: pointers to the first row and output.
 #[derive(Clone, Copy)]
 pub struct Scales {
-    /// For each output: the scale of the group's weights, and minus their sum.
+    /// For each output: the scale of the group's weights, and the negated sum of the weights.
     pub scale: *const f32,
     pub weights: *const i32,
-    /// For each row: the scale of the group's values, and their zero.
+    /// For each row: the scale of the group's values, and their zero point.
     pub row_scale: *const f32,
     pub zero: *const i32,
-    /// What is added to each output: rows `stride` apart.
+    /// Values added to each output, in rows `stride` apart.
     pub so_far: *const f32,
     pub stride: usize,
 }
@@ -52,7 +52,7 @@ impl Scales {
 /// # Safety
 /// Every method needs the instructions of its type, and pointers `N` readable or writable words.
 pub trait Dot: Copy + 'static {
-    /// While this value is held, this thread may multiply.
+    /// This thread may multiply while this value exists.
     type On;
     /// A vector of `N` words.
     type I: Copy;
@@ -198,7 +198,7 @@ unsafe fn any_tile<D: Dot>(
     go!(1, 2, 3, 4, 5, 6, 7, 8)
 }
 
-/// Without special instructions.
+/// The portable implementation, without special instructions.
 #[derive(Clone, Copy)]
 pub struct Portable;
 

@@ -41,6 +41,7 @@ pub const GROUP_STEPS: usize = 1;
 /// Words and inputs of a group.
 pub const GROUP_WORDS: usize = GROUP_STEPS * STEP;
 pub const GROUP: usize = GROUP_WORDS * 4;
-/// The largest byte of a value. With fewer steps for values, weights may be larger before four products overflow 16
-/// bits (`product`): at 191 the errors of both are equal, and the vectors are closest to those of f32.
+/// The largest byte of a value. With fewer steps for values, weights may be larger before four products
+/// overflow 16 bits (`product`). At 191 the errors of both are equal, and the vectors are closest to those of
+/// f32.
 pub const TOP: u8 = 191;

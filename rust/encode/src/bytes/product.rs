@@ -12,7 +12,7 @@ use crate::simd::wide::{gelu, Wide};
 /// adjacent words. Rounding adds at most 2, and [`TOP`] times that still fits in 16 bits.
 const LARGEST: f32 = 127.0;
 const LARGEST_SUM: f32 = (i16::MAX / TOP as i16 - 2) as f32;
-/// Magnitudes below which a channel is not scaled further.
+/// Minimum magnitude of a channel. Smaller magnitudes are not scaled further.
 const QUIET: f32 = 1e-3;
 const FAINT: f32 = 1e-5;
 
@@ -162,7 +162,8 @@ impl Linear {
     }
 }
 
-/// Return the scale of a group's weights: the least with which no four that a processor adds in 16 bits overflow.
+/// Return the scale of a group's weights: the smallest one with which no four products added in 16 bits
+/// overflow.
 fn scale(group: &[f32]) -> f32 {
     let side = |four: [f32; 4], sign: f32| four.iter().map(|w| (sign * w).max(0.0)).sum::<f32>();
     let sum = group
@@ -174,7 +175,7 @@ fn scale(group: &[f32]) -> f32 {
     (sum / LARGEST_SUM).max(one / LARGEST)
 }
 
-/// What follows sixteen results.
+/// The operation that follows on sixteen results.
 trait Follow: Copy {
     /// Whether the results of all rows share one row.
     const ONE_ROW: bool = false;

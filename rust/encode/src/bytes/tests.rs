@@ -24,7 +24,7 @@ macro_rules! on_each {
     }};
 }
 
-/// Apply the layer to rows with the sizes of `x`, in its four ways.
+/// Apply the layer to rows with the dimensions of `x`, in its four variants.
 fn results<B: Bytes>(layer: &Linear, rows: usize, outputs: usize, x: &[f32]) -> Vec<f32> {
     let mut input = Walled::new(x);
     let mut bytes = Rows::default();
@@ -117,7 +117,7 @@ fn the_largest_bytes_do_not_overflow() {
     }
 }
 
-/// A row's bytes do not depend on neighbouring rows, and a value is restored within half a step.
+/// The bytes of a row do not depend on neighbouring rows, and values are restored to within half a step.
 fn bytes_of<B: Bytes>(rows: usize, x: &[f32], factors: &[f32]) -> Vec<f32> {
     let width = factors.len();
     let mut made = Rows::default();

@@ -68,18 +68,6 @@ def test_wrong_usage(capsys: Run, argv: list[str]) -> None:
     assert capsys.readouterr().out == ""
 
 
-def test_interrupt_says_how_to_go_on(capsys: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("ketrag_fast.index.Index.build", interrupt)
-    code, out, err = ketrag(capsys, "index", "docs")
-    assert (code, out) == (130, "")
-    assert "run the same command again" in err
-    code, _, err = ketrag(capsys, "index", "docs", "--json")
-    assert (code, json.loads(err)["code"]) == (130, "interrupted")
-
-
 def test_many_queries_in_input_order(capsys: Run, tmp_path: Path) -> None:
     ketrag(capsys, "index", "docs")
     lines = ['{"_id": 7, "text": "one"}', "", '{"text": "two"}', '{"_id":"x","text":" "}', "{broken", '["a"]']

@@ -48,11 +48,6 @@ def test_settings_in_the_statistics_are_written_as_options_take_them(
     assert not [line for line in lines if line.endswith((": None", ": True", ": False"))]
 
 
-def test_a_wrong_embedder_is_reported_before_anything_is_read(notes: Path) -> None:
-    assert main(["index", str(notes), "--embedder", "minilm"]) == 2
-    assert not Path(".ketrag").exists()
-
-
 def test_an_index_without_citations_names_the_command_that_adds_them(
     notes: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from ketrag_fast import Document, Index, Settings, export_graph
 from tests.support.browser import Browser
+from tests.support.chat import Chat
 from tests.support.service import running
 from tests.unit.apps.server.test_page_views import fits, problems, texts
 from tests.unit.query.themes.test_describe import SHIPS, library, text_about
@@ -71,6 +73,34 @@ def test_themes_by_keyboard(folder: Path, page: Browser, pictures: Path, width: 
         page.press("Escape", 27)
         assert problems(page) == []
         assert all(url.startswith((service.url, "about:", "data:")) for url in page.requests)
+
+
+def test_the_summary_of_a_theme_comes_before_its_quotes(tmp_path: Path, page: Browser) -> None:
+    folder = tmp_path / "index"
+    Index.build(library(10), folder, settings=Settings(threads=1)).close()
+    said = json.dumps({"title": HOSTILE, "summary": "They were repaired in spring."})
+    with running(folder) as service:
+        open_themes(page, service.url, "?theme=1")
+        page.wait("document.querySelector('#theme-1 .quote') !== null")
+        assert texts(page, "#theme-1 .theme-summary") == [], "no language model has read the themes"
+    with Chat(lambda _: said, listed=None) as chat:
+        settings = Settings(answer_llm=f"openai:mini@{chat.url}", threads=1)
+        with Index.open(folder, settings=settings) as index:
+            assert index.summarise_themes().written > 0
+    with running(folder) as service:
+        open_themes(page, service.url, "?theme=1")
+        page.wait("document.querySelector('#theme-1 .theme-summary') !== null")
+        assert texts(page, "#theme-1 > .inside > .theme-summary") == ["They were repaired in spring."]
+        first = "document.querySelector('#theme-1 > .inside').firstElementChild"
+        with Index.open(folder) as index:
+            summary = index.themes().themes[0].summary
+        assert summary is not None
+        shown = summary.title.replace("\u202e", "\\u202e")  # the page escapes marks of direction
+        assert page.value(f"{first}.textContent") == shown
+        assert page.value(f"{first}.nextElementSibling.className") == "theme-summary"
+        assert page.value(f"{first}.nextElementSibling.nextElementSibling.className") == "quote"
+        assert page.value("document.querySelectorAll('main img, main script').length") == 0
+        assert problems(page) == []
 
 
 def test_a_theme_leads_to_its_documents_and_back(folder: Path, page: Browser) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast.base.progress import Event, Meter
-from ketrag_fast.errors import BackendError, Cancelled
+from ketrag_fast.errors import Cancelled
 from ketrag_fast.models.extraction.run import Reading
 from ketrag_fast.models.extraction.summaries import (
     Described,
@@ -17,7 +17,7 @@ from ketrag_fast.models.extraction.summaries import (
     summarise_descriptions,
     summary_of,
 )
-from ketrag_fast.models.llms.protocol import ModelReply, Prompt
+from ketrag_fast.models.llms.protocol import Prompt
 from ketrag_fast.storage.journal import Journal
 from tests.support.scripted_model import Scripted, reader
 
@@ -49,20 +49,6 @@ def write(tmp_path: Path) -> Iterator[Callable[..., tuple[list[Summary], Reading
         yield work
 
 
-def test_each_once(write: Callable[..., tuple[list[Summary], Reading]]) -> None:
-    first, again = Scripted(said, 4), Scripted(said)
-    every, reading = write(first)
-    assert [summary_of(one) for one in every] == ["All of it."] * COUNT
-    assert (len(first.asked), reading.outcome.asked, reading.outcome.summaries) == (
-        COUNT,
-        COUNT,
-        (COUNT, COUNT),
-    )
-    assert reading.outcome.whole["calls"] == COUNT
-    every, _ = write(again)
-    assert not again.asked and summary_of(every[0]) == "All of it."
-
-
 def test_stopped_and_gone_on_with(write: Callable[..., tuple[list[Summary], Reading]]) -> None:
     first, second = Scripted(said), Scripted(said)
     with pytest.raises(Cancelled, match="finished work is kept"):
@@ -80,8 +66,3 @@ def test_lines_that_do_not_fit_are_no_dead_endpoint(
     every, reading = write(model)
     assert [summary_of(one) is not None for one in every] == [True] + [False] * (COUNT - 1)
     assert (len(model.asked), reading.outcome.asked) == (1, 1)
-
-
-def test_a_dead_endpoint_ends_it(write: Callable[..., tuple[list[Summary], Reading]]) -> None:
-    with pytest.raises(BackendError, match="10 calls in a row failed; last error: gone"):
-        write(Scripted(lambda _: ModelReply(0, "", "error", error="gone")))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,6 +14,8 @@ import pytest
 
 from ketrag_fast import Document, Index, Settings, Theme, Themes
 from ketrag_fast.errors import Cancelled, InputError, ModeUnavailable, UnknownName
+from ketrag_fast.query.themes.describe import ThemeFinder
+from ketrag_fast.query.themes.found import FoundThemes
 from tests import small_model
 
 SHIPS_TEXT, BREAD_TEXT, STARS_TEXT = (
@@ -134,6 +138,24 @@ def test_the_same_bytes_after_any_history(tmp_path: Path) -> None:
         index.update(add=[*documents[1::2], Document("other.md", text_about(SHIPS[:3] + BREAD[:3], 7))])
         index.update(remove="other.md")
         assert comparable(index.themes()) == comparable(once)
+
+
+def test_parallel_first_calls_compute_the_themes_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    computed: list[ThemeFinder] = []
+    find_themes = ThemeFinder.found
+
+    def find_slowly(self: ThemeFinder) -> FoundThemes:
+        computed.append(self)
+        time.sleep(0.2)
+        return find_themes(self)
+
+    monkeypatch.setattr(ThemeFinder, "found", find_slowly)
+    with Index.build(library(10), tmp_path / "index") as built, ThreadPoolExecutor(4) as pool:
+        themes = list(pool.map(lambda _: built.themes(), range(4)))
+    assert len(computed) == 1
+    assert len({comparable(one) for one in themes}) == 1
 
 
 def test_a_filter_gives_the_themes_of_its_documents_alone(index: Index, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ use crate::progress::Progress;
 use crate::sparse::{top_k, Csr, CsrView, Scored};
 use crate::text::strings::Strings;
 
-/// Shorter words are not concepts, in scripts with spaces between words.
+/// Minimum length of a concept, in scripts with spaces between words.
 const LEAST_CHARS: usize = 2;
 
 /// The concepts, as ascending word ids, and the concepts of each chunk (as positions in that list,
@@ -18,8 +18,9 @@ pub struct Concepts {
     pub named: Csr,
 }
 
-/// Extract at most `most` concepts of each chunk. `chunk_words` holds the distinct words of each chunk, ascending; `counts` is parallel to
-/// its ids; word ids follow the byte order of `vocabulary`. Ties within a chunk go to the smaller id.
+/// Extract at most `most` concepts of each chunk. `chunk_words` holds the distinct words of each chunk,
+/// ascending. `counts` is parallel to its ids. Word ids follow the byte order of `vocabulary`. Ties within a
+/// chunk are decided by the smaller id.
 pub fn concepts(
     chunk_words: CsrView<'_>,
     counts: &[u32],
@@ -63,8 +64,8 @@ pub fn concepts(
     Ok(Concepts { words, named })
 }
 
-/// Return the inverse document frequency of each word, which is positive even for a word of all chunks; 0 for words
-/// that cannot be concepts.
+/// Return the inverse document frequency of each word. It is positive even for a word that all chunks
+/// contain, and 0 for words that cannot be concepts.
 fn weights(df: &[u64], n: usize, vocabulary: Strings<'_>) -> Vec<f64> {
     let weigh = |(word, &df): (usize, &u64)| {
         if df == 0 || short(vocabulary.get(word)) {
@@ -75,8 +76,9 @@ fn weights(df: &[u64], n: usize, vocabulary: Strings<'_>) -> Vec<f64> {
     df.iter().enumerate().map(weigh).collect()
 }
 
-/// Return whether a word is too short. Scripts without spaces are cut into pairs of characters, where one
-/// character carries much meaning: the caseless letters from Thai on, except Hangul.
+/// Return whether a word is too short to be a concept. Scripts without spaces are split into pairs of
+/// characters, because a single character carries much meaning. These are the caseless letters from Thai on,
+/// except Hangul.
 fn short(word: &str) -> bool {
     let unspaced = |c: char| {
         c >= '\u{E00}'

@@ -1,4 +1,4 @@
-//! G2ConS: concepts of a corpus, the graph between them, and the chunks that they select.
+//! G2ConS: the concepts of a corpus, the graph of concepts, and the selection of chunks by concepts.
 
 pub mod extract;
 pub mod pairs;

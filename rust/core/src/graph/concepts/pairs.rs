@@ -1,7 +1,8 @@
 //! The concept graph: edges between concepts that share enough chunks and whose vectors are close.
 //!
-//! The rows of `B B^T` are computed one after the other (Gustavson), each in a dense accumulator; entries
-//! below the threshold are dropped while the row is in the cache, so that memory grows only with the edges.
+//! The rows of `B B^T` are computed one after the other (Gustavson's algorithm), each in a dense accumulator.
+//! Entries below the threshold are dropped while the row is in the cache, so memory grows only with the
+//! number of edges.
 
 use crate::error::{Error, Result};
 use crate::graph::transpose::renumber;
@@ -12,7 +13,7 @@ use crate::vector::simd::{dot_error, dots, dots_chain, Level};
 use crate::vector::Vectors;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Thresholds go up to 1, and sums of rounded products may be slightly less.
+/// Tolerance for thresholds near 1: sums of rounded products may be slightly less than 1.
 const ONE: f64 = 1.0 - 1e-6;
 
 /// Edges in both directions, in rows of ascending ids; `shared` and `cosines` are parallel to the ids.
@@ -41,12 +42,12 @@ struct Scratch {
     pairs: Vec<(u32, u32)>,
 }
 
-/// The rows of concepts that are in enough chunks for an edge, and their transpose.
+/// The rows of the concepts that have enough chunks for an edge, and their transpose.
 struct Incidence {
-    /// Old ids, ascending. Most concepts are in few chunks and take no part.
+    /// The old ids, ascending. Most concepts have too few chunks and are omitted.
     ids: Vec<u32>,
     chunks: Csr,
-    /// For each entry of `chunks` the end of the concept's position in the row of the chunk.
+    /// For each entry of `chunks`: the end of the concept's position in the row of the chunk.
     after: Vec<u64>,
     concepts: Csr,
 }
@@ -90,7 +91,7 @@ impl Incidence {
     }
 }
 
-/// Maximum number of edges: each takes about 52 bytes during construction, 7 GB in all.
+/// Maximum number of edges. Each takes about 52 bytes during construction, 7 GB in total.
 pub const MOST_EDGES: u64 = 1 << 27;
 
 /// Return the graph of the concepts of `chunk_concepts` (chunks x concepts, ids strictly ascending in each
@@ -118,7 +119,7 @@ pub fn concept_graph(
     progress.expect(incidence.ids.len() as u64);
     let level = Level::best();
     let (d, longest) = (vectors.dim(), vectors.norm());
-    // A fast product below this is certain to be below the threshold.
+    // A fast product below this limit is certain to be below the threshold.
     let floor = threshold - dot_error(d, longest * longest, dots_chain(d));
     let made = AtomicU64::new(0);
     let rows = map_ranges_with(incidence.ids.len(), 64, threads, progress, Scratch::default, |own, rows| {
@@ -156,7 +157,7 @@ pub fn concept_graph(
     Ok(both_ways(n, chunk_concepts, &incidence.ids, rows, threshold))
 }
 
-/// Extend rows of larger ids to full rows: the smaller ids come first, in order.
+/// Extend rows that hold only larger ids to full rows. The smaller ids come first, in order.
 fn both_ways(
     n: usize,
     chunk_concepts: CsrView<'_>,

@@ -1,12 +1,13 @@
-//! Selection of chunks by concepts: those with the most important concepts.
+//! Selection of the chunks with the most important concepts.
 
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::rank::select::select_ranked;
 use crate::sparse::CsrView;
 
-/// Return the best `count` chunks by the sum of the ranks of their concepts, best first; ties go to the smaller id, and chunks without concepts come
-/// last. `chunk_concepts`: the distinct concepts of each chunk, ascending; `ranks`: one per concept.
+/// Return the best `count` chunks by the sum of the ranks of their concepts, best first. Ties are decided by
+/// the smaller id, and chunks without concepts come last. `chunk_concepts` holds the distinct concepts of
+/// each chunk, ascending; `ranks` holds one rank per concept.
 pub fn choose_chunks(
     chunk_concepts: CsrView<'_>,
     ranks: &[f64],

@@ -1,7 +1,7 @@
-//! Vector operations that the bit slices need, one implementation per instruction set.
+//! Vector operations for bit slices, with one implementation per instruction set.
 //!
 //! A lane is a group of 64-bit words that are processed together. The algorithms in [`super::slices`] are
-//! written once, generically over this trait; only these operations differ.
+//! written once, generically over this trait. Only these operations differ.
 
 /// A vector of [`Self::WORDS`] 64-bit words.
 ///
@@ -226,7 +226,7 @@ pub mod arm {
     use super::Lane;
     use std::arch::aarch64::*;
 
-    /// 256 bits, two vectors of NEON: the sums of two independent vectors hide the latency of an adder.
+    /// 256 bits as two NEON vectors: two independent sums hide the latency of an adder.
     #[derive(Clone, Copy)]
     pub struct Neon([uint64x2_t; 2]);
 

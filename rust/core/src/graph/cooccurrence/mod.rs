@@ -1,10 +1,10 @@
 //! Exact co-occurrence neighbours: for each text the texts with the most words in common.
 //!
-//! KET-RAG, Algorithm 3 (lexical neighbours), without enumerating pairs. Words found in many texts are
-//! bitmaps over blocks of 512 texts, added vertically ([`slices`]): one full adder per word gives 512 counts.
-//! Words found in few texts are postings, matched per block ([`rare`]). A block's counts are compared with
-//! the worst neighbour that a text still holds ([`select`]); only positions that can replace it are examined.
-//! Blocks are processed in ascending order, so that the smaller id wins among equal counts.
+//! KET-RAG, Algorithm 3 (lexical neighbours), without enumerating pairs. Frequent words are stored as bitmaps
+//! over blocks of 512 texts, which are added vertically ([`slices`]): one full adder per word updates 512
+//! counts. Rare words are stored as postings, which are matched per block ([`rare`]). A block's counts are
+//! compared with the worst of the text's current neighbours ([`select`]), and only positions that can replace
+//! it are examined. Blocks are processed in ascending order, so that the smaller id wins among equal counts.
 //!
 //! Cost: about n^2 * (frequent words of a text) / 512 full adders plus the pairs that share a rare word.
 //! Memory beyond input and output: 4 bytes per word of a text and 4 more per rare word (twice that while the
@@ -13,8 +13,8 @@
 //! (about 25 MB). Memory does not grow with the number of pairs.
 //!
 //! Measured on a Zen 3 (AVX2), processor time of all threads, generated Zipf text: 100,000 texts 4.2 s,
-//! 300,000 texts 35 s. Reading postings text by text instead of word by word took about four times as long on
-//! rare words; texts in order of id instead of length took half as long again in adders.
+//! 300,000 texts 35 s. Reading postings text by text instead of word by word took about four times as long
+//! for rare words. Processing texts in order of id instead of length made the adders take half as long again.
 
 mod lanes;
 mod options;
@@ -74,15 +74,15 @@ pub fn cooccurrence_knn(
     };
     let mut result = Neighbours { ids: filled(size, u32::MAX)?, counts: filled(size, 0)?, k };
     if size == 0 || texts < 2 {
-        // Check the ids nevertheless.
+        // The ids are checked nevertheless.
         words.require_sorted()?;
         return Ok(result);
     }
     let plan = plan::Plan::new(words, options, progress)?;
     let blocks = plan.texts.div_ceil(slices::TEXTS);
-    // One more than the blocks: `map_ranges_with` counts each finished text once more.
+    // One more than the number of blocks, because `map_ranges_with` counts each finished text once more.
     progress.expect(rows.len() as u64 * (blocks as u64 + 1));
-    // Equal shares for the threads, in as few passes as groups allow.
+    // Give the threads equal shares, in as few passes as the group size allows.
     let workers = threads(options.threads);
     let passes = rows.len().div_ceil(workers * options.tuning.group.max(1)).max(1);
     let grain = rows.len().div_ceil(workers * passes);

@@ -1,9 +1,9 @@
-//! Options of the co-occurrence kernel: what to count, with which instructions, and block sizes.
+//! Options of the co-occurrence kernel: which words to count, which instructions to use, and block sizes.
 
 use crate::error::{Error, Result};
 use std::ops::Range;
 
-/// The instruction set of the adders. All give the same neighbours.
+/// The instruction set of the adders. All of them give the same neighbours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Kernel {
     /// The widest instruction set of this machine.
@@ -16,7 +16,7 @@ pub enum Kernel {
 }
 
 impl Kernel {
-    /// Return the kernels that run here, the widest first; never `Auto`.
+    /// Return the kernels that this machine supports, widest first, without `Auto`.
     pub fn available() -> Vec<Self> {
         let mut all = vec![];
         #[cfg(target_arch = "x86_64")]
@@ -46,12 +46,13 @@ impl Kernel {
     }
 }
 
-/// Sizes that affect the speed and never the result.
+/// Sizes that affect only the speed, never the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tuning {
-    /// Words found in at least this many texts are bitmaps (default: chosen by the number of texts).
+    /// Words found in at least this many texts are stored as bitmaps. The default depends on the number of
+    /// texts.
     pub frequent_df: Option<u32>,
-    /// Maximum number of texts that one thread passes through a block together.
+    /// Maximum number of texts that one thread compares with a block together.
     pub group: usize,
     /// Number of blocks of 512 texts for which rare words are collected at once.
     pub run: usize,
@@ -65,17 +66,17 @@ impl Default for Tuning {
     }
 }
 
-/// What to count and how.
+/// What to count, and how.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Options {
-    /// Words found in more than this share of the texts are not counted (0 to 1).
+    /// Words found in more than this share of the texts are not counted, from 0 to 1.
     pub max_df_ratio: Option<f64>,
-    /// Fill up with texts that have no word in common, by id.
+    /// Fill missing neighbours with texts that have no word in common, by id.
     pub allow_zero: bool,
-    /// 0: every core.
+    /// Number of threads; 0 for every core.
     pub threads: usize,
     pub kernel: Kernel,
-    /// Answer for these texts only (default: all). Neighbours still come from all texts.
+    /// Find neighbours only for these texts (default: all). The neighbours still come from all texts.
     pub rows: Option<Range<usize>>,
     pub tuning: Tuning,
 }

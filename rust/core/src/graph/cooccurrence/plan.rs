@@ -1,4 +1,4 @@
-//! Split of the words into bitmaps and postings.
+//! Partition of the words into bitmaps and postings.
 
 use super::options::{Options, Tuning};
 use crate::error::{Error, Result};
@@ -14,10 +14,10 @@ const WORDS: &str = "the counts of words";
 /// Number of texts between two checks of the progress.
 const GLANCE: usize = 1024;
 
-/// The words of all texts in two parts: frequent ones as *slots* (positions in a block's table of bitmaps,
-/// the most frequent first, so that the hottest rows are adjacent), rare ones with their postings. Words that
-/// cannot add anything (in one text only, or in more than `max_df_ratio` of the texts) are dropped. Holds one
-/// `u32` per kept word of a text, and two per rare one.
+/// The words of all texts in two parts. Frequent words have *slots*: positions in a block's table of bitmaps,
+/// the most frequent word first, so that the hottest rows are adjacent. Rare words have postings. Words that
+/// cannot contribute are dropped: those in one text only, or in more than `max_df_ratio` of the texts.
+/// Memory: one `u32` per remaining word of a text, and two per rare word.
 pub struct Plan {
     pub texts: usize,
     /// Number of frequent words.
@@ -27,7 +27,7 @@ pub struct Plan {
     postings: Ragged,
 }
 
-/// Rows of ids like [`CsrView`], but built here and therefore known to be valid.
+/// Rows of ids like [`CsrView`], but built here and therefore valid without checks.
 #[derive(Default)]
 struct Ragged {
     ends: Vec<u64>,
@@ -63,7 +63,7 @@ impl Plan {
         let mut frequent: Vec<u32> =
             (0..words.columns as u32).filter(|&w| kept(df[w as usize]) && df[w as usize] >= least).collect();
         frequent.sort_by_key(|&w| std::cmp::Reverse(df[w as usize]));
-        // Positions of frequent words are less than `slots`, those of rare words follow.
+        // Numbers of frequent words are less than `slots`. Those of rare words follow.
         let slots = frequent.len();
         let mut place = filled(NOWHERE, words.columns, WORDS)?;
         for (slot, &word) in frequent.iter().enumerate() {
@@ -85,7 +85,7 @@ impl Plan {
         Ok(Self { texts, slots, frequent: near, rare: far, postings })
     }
 
-    /// Return the slots of a text's frequent words, ascending; all less than [`Self::slots`].
+    /// Return the slots of a text's frequent words, ascending, all less than [`Self::slots`].
     pub fn frequent(&self, text: usize) -> &[u32] {
         self.frequent.row(text)
     }
@@ -105,14 +105,14 @@ impl Plan {
     }
 }
 
-/// Return the number of texts from which on a word becomes a bitmap.
+/// Return the number of texts from which on a word is stored as a bitmap.
 fn frequent_df(tuning: &Tuning, texts: usize) -> u32 {
     tuning.frequent_df.unwrap_or(((texts / 1500) as u32).max(8)).max(1)
 }
 
-/// Call `work` for `parts` equal ranges of `0..of` on all threads and return the results in order.
+/// Call `work` for `parts` equal ranges of `0..of` on all threads, and return the results in order.
 ///
-/// The parts are not rows of the result, so they do not count as progress.
+/// The parts are not rows of the result, so they are not counted as progress.
 fn in_parts<T: Send>(
     of: usize,
     parts: usize,

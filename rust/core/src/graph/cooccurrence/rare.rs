@@ -1,7 +1,7 @@
-//! Rare words: for a group of texts and a run of blocks, which texts share one with which.
+//! Rare words: finds, for a group of texts and a run of blocks, the pairs of texts that share a rare word.
 //!
-//! Postings are read word by word, in memory order. (Text by text costs a cache miss for each rare word of
-//! each text: four times the time.)
+//! Postings are read word by word, in memory order. Reading them text by text costs a cache miss for each
+//! rare word of each text and takes four times as long.
 
 use super::plan::Plan;
 use super::slices::TEXTS;
@@ -9,21 +9,22 @@ use crate::error::Result;
 use crate::progress::Progress;
 use std::ops::Range;
 
-/// Maximum number of texts in a group: their index in it takes 16 bits.
+/// Maximum number of texts in a group. The index of a text in its group takes 16 bits.
 pub const GROUP: usize = 1 << 16;
 
 /// Number of words between two checks of the progress.
 const GLANCE: usize = 1 << 14;
 
-/// The texts that share rare words with those of a group, for one run of blocks at a time. Four bytes per
-/// shared word; groups are limited so that these stay within a fixed amount ([`group_end`]).
+/// The texts that share rare words with the texts of a group, for one run of blocks at a time. Each shared
+/// word takes four bytes. The size of a group is limited so that the total stays within a fixed amount
+/// ([`group_end`]).
 #[derive(Default)]
 pub struct Rare {
     group: Range<usize>,
     words: Vec<Word>,
-    /// By block of the run: (index of a text in the group, position in the block) of each shared word.
+    /// For each block of the run: (index of a text in the group, position in the block) of each shared word.
     pairs: Vec<Vec<(u16, u16)>>,
-    /// The pairs of the current block by text: the end of each text's positions, and the positions.
+    /// The pairs of the current block, grouped by text: the end of each text's positions, and the positions.
     ends: Vec<u32>,
     positions: Vec<u16>,
 }
@@ -31,15 +32,15 @@ pub struct Rare {
 /// A rare word of some text of the group.
 struct Word {
     id: u32,
-    /// The part of its texts that is in the group.
+    /// The word's texts that are in the group, as a range.
     from: u32,
     to: u32,
-    /// Number of its texts that the runs so far have passed.
+    /// Number of the word's texts that previous runs have processed.
     passed: u32,
 }
 
 impl Rare {
-    /// Start before the first block with a new group of at most [`GROUP`] texts.
+    /// Return to the first block with a new group of at most [`GROUP`] texts.
     pub fn begin(&mut self, plan: &Plan, group: &Range<usize>, progress: &Progress) -> Result<()> {
         self.group = group.clone();
         self.words.clear();
@@ -57,8 +58,8 @@ impl Rare {
         Ok(())
     }
 
-    /// Collect the pairs of the blocks `run`, which follow the previous ones. `places`: for each text of the
-    /// group, the index with which [`Self::of`] will be called.
+    /// Collect the pairs of the blocks `run`, which must follow the previous ones. `places` is, for each text
+    /// of the group, the index with which [`Self::of`] will be called.
     pub fn fill(
         &mut self,
         plan: &Plan,
@@ -103,7 +104,8 @@ impl Rare {
         for g in 0..self.group.len() {
             self.ends[g + 1] += self.ends[g];
         }
-        // Each start advances to its end as positions are written; entry g is then the end of g.
+        // Each start advances to its end as positions are written. Entry g is then the end of text g's
+        // positions.
         self.positions.resize(pairs.len().max(self.positions.len()), 0);
         for &(g, position) in pairs {
             let end = &mut self.ends[g as usize];
@@ -112,7 +114,7 @@ impl Rare {
         }
     }
 
-    /// Return the positions in the current block that share rare words with the text of index `g`, once per
+    /// Return the positions in the current block that share rare words with the text of index `g`, one per
     /// shared word.
     pub fn of(&self, g: usize) -> &[u16] {
         let from = if g == 0 { 0 } else { self.ends[g - 1] as usize };
@@ -120,15 +122,15 @@ impl Rare {
     }
 }
 
-/// Return the end of a group that begins with text `from`: at most `texts` texts whose rare words occur about
-/// `budget` times in `run` blocks (but at least one text).
+/// Return the end of a group that begins with text `from`: at most `texts` texts, whose rare words have about
+/// `budget` postings in `run` blocks, but at least one text.
 pub fn group_end(plan: &Plan, from: usize, last: usize, texts: usize, run: usize, budget: u64) -> usize {
     let blocks = plan.texts.div_ceil(TEXTS).max(1);
     let mut expected = 0u64;
     let mut end = from;
     while end < last && end - from < texts.min(GROUP) {
         let met: u64 = plan.rare(end).iter().map(|&word| plan.postings(word).len() as u64).sum();
-        // The share of a posting that falls into one run if it is spread evenly.
+        // The number of postings in one run if they are spread evenly.
         expected += met * run.min(blocks) as u64 / blocks as u64;
         if expected > budget && end > from {
             break;

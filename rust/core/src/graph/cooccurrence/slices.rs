@@ -7,8 +7,8 @@
 use super::lanes::{Lane, Plain};
 use super::options::Kernel;
 
-/// Texts per block: a bitmap row is then exactly one cache line, and the rows of several thousand frequent
-/// words stay in the L2 cache while all texts of a group pass through.
+/// Texts per block. A bitmap row is then exactly one cache line, and the rows of several thousand frequent
+/// words stay in the L2 cache while all texts of a group are processed.
 pub const TEXTS: usize = 512;
 const WORDS: usize = TEXTS / 64;
 
@@ -20,7 +20,7 @@ pub struct Row(pub [u64; WORDS]);
 impl Row {
     pub const NONE: Self = Self([0; WORDS]);
 
-    /// Return the first `texts` positions.
+    /// Return a row with the first `texts` positions set.
     pub fn first(texts: usize) -> Self {
         Self(std::array::from_fn(|w| match texts.saturating_sub(64 * w) {
             0 => 0,
@@ -56,9 +56,10 @@ impl Row {
     }
 }
 
-/// Slices held in registers: enough for 63 words. Longer texts add several such sums in memory.
+/// Number of slices held in registers, enough for 63 words. For longer texts several such sums are added in
+/// memory.
 const HELD: usize = 6;
-/// Words of one sum in a longer text: whole octets below 64.
+/// Number of words in each partial sum of a longer text: the greatest multiple of eight below 64.
 const GROUP: usize = 56;
 /// Counts are less than 2^32: a text has fewer distinct words than there are word ids.
 const MOST: usize = 32;
@@ -119,8 +120,8 @@ impl Counts {
             // SAFETY: the caller guarantees the instruction set; w + L::WORDS <= WORDS, so all loads and the
             // store are within rows.
             unsafe {
-                // From the lowest bit up: at a 1 of `least` the count needs a 1 too (or a decision at a
-                // higher bit), at a 0 any 1 already wins.
+                // Go from the lowest bit up. At a 1 of `least`, the count must also have a 1, unless a higher
+                // bit decides. At a 0, any 1 of the count is enough.
                 let mut enough = L::ones();
                 for b in 0..self.levels {
                     let slice = L::load(self.slices[b].0.as_ptr().add(w));
@@ -254,7 +255,7 @@ unsafe fn sum_of<L: Lane>(table: &[Row], slots: &[u32], w: usize) -> [L; HELD] {
             rest = &rest[4..];
         }
         if let Some((&first, more)) = rest.split_first() {
-            // One to three are left: a full adder with zeros in the missing inputs.
+            // One to three rows are left: use a full adder with zeros as the missing inputs.
             let second = more.first().map_or(L::zero(), |&s| row(s));
             let (c0, t1) = L::full_add(c[0], row(first), second);
             let (c0, t2) = match more.get(1) {
@@ -294,8 +295,8 @@ mod tests {
     #[cfg(target_arch = "x86_64")]
     #[test]
     fn the_truth_tables_are_sum_and_carry() {
-        // `vpternlogq` returns bit (a << 2 | b << 1 | c) of its table. Checked here as numbers, so that a
-        // machine without AVX-512 checks them, too.
+        // `vpternlogq` returns bit (a << 2 | b << 1 | c) of its table. The tables are checked here as
+        // numbers, so that machines without AVX-512 check them, too.
         use super::super::lanes::x86::{MAJORITY, XOR3};
         for index in 0..8i32 {
             let ones = index.count_ones();

@@ -62,7 +62,7 @@ fn generated(texts: usize, words: u32, each: usize) -> Vec<Vec<u32>> {
         state
     };
     let draw = |r: u64| {
-        // Log-uniform: the first words are in many texts.
+        // Log-uniform, so the first words occur in many texts.
         let x = (r >> 11) as f64 / (1u64 << 53) as f64;
         (f64::from(words).powf(x) - 1.0) as u32
     };
@@ -117,7 +117,7 @@ fn default_sizes_on_more_than_one_run_of_blocks() {
 
 #[test]
 fn long_texts_need_more_slices() {
-    // Every length at which a slice, an octet or a group of words ends.
+    // Every text length at which a slice, an octet or a group of words ends.
     for common in [7, 8, 55, 56, 57, 62, 63, 64, 65, 112, 119, 127, 128, 255, 256, 257, 700] {
         let texts: Vec<Vec<u32>> = (0..20)
             .map(|i| (0..common).chain((common..common + 400).filter(|w| w % (i + 2) == 0)).collect())

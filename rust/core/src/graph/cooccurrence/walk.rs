@@ -1,4 +1,4 @@
-//! The work of one thread: a group of texts passes through all blocks.
+//! The work of one thread: a group of texts is compared with all blocks.
 
 use crate::error::Result;
 use crate::graph::cooccurrence::lanes::prefetch;
@@ -10,13 +10,13 @@ use crate::memory::zeros;
 use crate::progress::Progress;
 use std::ops::Range;
 
-/// Texts that pass through a block between two checks of the progress: about 50 microseconds.
+/// Number of texts compared with a block between two checks of the progress, about 50 microseconds.
 const GLANCE: usize = 512;
 
 /// Maximum number of neighbours held for one group (8 bytes each).
 const HELD: usize = 4 << 20;
 
-/// State that a thread keeps from group to group.
+/// State that a thread reuses from group to group.
 pub struct Walk<'a> {
     plan: &'a Plan,
     k: usize,
@@ -30,12 +30,12 @@ pub struct Walk<'a> {
     block: Block,
 }
 
-/// The texts of a group by their number of frequent words, with these words. Adjacent texts of equal length
-/// make every branch of the adders predictable (a third faster).
+/// The texts of a group with their frequent words, sorted by the number of these. If adjacent texts have
+/// equal lengths, every branch of the adders is predictable, which is a third faster.
 #[derive(Default)]
 struct Order {
     texts: Vec<u32>,
-    /// By text (minus the first of the group): its index in `texts`.
+    /// For each text (minus the first of the group): its index in `texts`.
     places: Vec<u16>,
     ends: Vec<usize>,
     slots: Vec<u32>,
@@ -110,7 +110,7 @@ impl<'a> Walk<'a> {
         Ok(part)
     }
 
-    /// Add the smallest ids that are still missing, with a count of 0.
+    /// Add the texts with the smallest ids that are not neighbours yet, with a count of 0.
     fn fill_up(&self, text: usize, ids: &mut [u32], length: usize) {
         let (there, free) = ids.split_at_mut(length);
         let mut there = there.to_vec();
@@ -167,7 +167,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Scratch for one text against one block.
+/// Scratch buffers for one text and one block.
 struct Block {
     counts: Counts,
     rare: [u32; TEXTS],
@@ -179,7 +179,7 @@ impl Block {
         Self { counts: Counts::new(), rare: [0; TEXTS], touched: Vec::with_capacity(TEXTS) }
     }
 
-    /// Offer to `best` the texts of the block `here` that `text` may have as neighbours.
+    /// Offer to `best` the texts of block `here` that may be neighbours of `text`.
     #[allow(clippy::too_many_arguments)]
     #[inline]
     fn visit(
@@ -200,8 +200,8 @@ impl Block {
         if here.contains(&text) {
             among.clear(text - here.start);
         }
-        // No text of this block gets more from rare words than one plus the repeats: nearly always 1, so that
-        // few blocks hold any possible text.
+        // No text of this block gets more from rare words than one plus the repeated positions. That is
+        // nearly always 1, so few blocks contain a possible neighbour.
         let mut met = Row::NONE;
         let mut most = u32::from(!rare.is_empty());
         for &p in rare {
@@ -213,7 +213,7 @@ impl Block {
         let mut alone = if rare.is_empty() { possible } else { self.counts.at_least(&among, need) };
         let k = best.capacity();
         if alone.count() > k {
-            // Many texts pass at first: counts below the k-th largest of this very block cannot stay.
+            // At first many texts pass, but counts below the k-th largest of this block cannot remain.
             need = need.max(self.counts.kth_largest(alone, k));
             alone = self.counts.at_least(&alone, need);
         }
@@ -240,7 +240,7 @@ impl Block {
 
 // The best neighbours so far of each text of a group.
 
-/// Encode a neighbour as one number: larger is better (count first, then the smaller id).
+/// Encode a neighbour as one number, of which larger is better: count first, then the smaller id.
 fn key(count: u32, id: u32) -> u64 {
     u64::from(count) << 32 | u64::from(!id)
 }
@@ -253,7 +253,7 @@ fn id_of(key: u64) -> u32 {
     !(key as u32)
 }
 
-/// For each text of a group a heap of at most `k` neighbours with its worst at the root.
+/// For each text of a group, a heap of at most `k` neighbours with the worst at the root.
 struct Best {
     k: usize,
     keys: Vec<u64>,
@@ -262,7 +262,7 @@ struct Best {
 }
 
 impl Best {
-    /// Start without neighbours for `texts` texts; `k` is at least 1.
+    /// Start with no neighbours for `texts` texts; `k` is at least 1.
     pub fn new(texts: usize, k: usize) -> Result<Self> {
         let keys = zeros(texts.saturating_mul(k), "neighbours of texts")?;
         Ok(Self { k, keys, lengths: vec![0; texts], needs: vec![1; texts] })
@@ -273,7 +273,7 @@ impl Best {
         self.k
     }
 
-    /// Return the smallest count with which a text of larger id than all before can still be added.
+    /// Return the smallest count with which a text of a larger id than all before can still be added.
     pub fn need(&self, text: usize) -> u32 {
         self.needs[text]
     }

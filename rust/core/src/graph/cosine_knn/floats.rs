@@ -4,7 +4,7 @@ use crate::vector::simd::Level;
 
 /// Columns of one packed panel: two AVX2 registers, one of AVX-512.
 pub const PANEL: usize = 16;
-/// Rows that one call of the inner kernel takes.
+/// Number of rows that one call of the inner kernel multiplies.
 pub const ROWS: usize = 6;
 
 /// Pack rows into panels: panel `p` holds value `k` of the rows `16p..16p+16` contiguously, for each `k` in
@@ -22,7 +22,7 @@ pub fn pack(rows: &[f32], d: usize, panels: &mut Vec<f32>) {
     }
 }
 
-/// Compute `out[r][c] = rows[r] . column c of panel`, each sum a chain of `d` links.
+/// Compute `out[r][c] = rows[r] . column c of panel`, each sum a chain of `d` additions.
 ///
 /// # Panics
 /// If `panel` does not hold 16 columns of `d` values, or a row does not have `d` values.
@@ -63,7 +63,7 @@ mod arm {
     use super::{PANEL, ROWS};
     use std::arch::aarch64::*;
 
-    /// 24 sums, four columns and one broadcast: 29 of the 32 registers.
+    /// 24 sums, four columns and one broadcast value use 29 of the 32 registers.
     #[target_feature(enable = "neon")]
     pub fn neon(rows: [&[f32]; ROWS], panel: &[f32], d: usize, out: &mut [[f32; PANEL]; ROWS]) {
         let mut sums = [[vdupq_n_f32(0.0); 4]; ROWS];
@@ -94,7 +94,7 @@ mod x86 {
     use super::{PANEL, ROWS};
     use std::arch::x86_64::*;
 
-    /// Twelve sums, two columns and one broadcast: fifteen of the sixteen registers.
+    /// Twelve sums, two columns and one broadcast value use fifteen of the sixteen registers.
     #[target_feature(enable = "avx2,fma")]
     pub fn avx2(rows: [&[f32]; ROWS], panel: &[f32], d: usize, out: &mut [[f32; PANEL]; ROWS]) {
         let mut low = [_mm256_setzero_ps(); ROWS];
@@ -120,7 +120,7 @@ mod x86 {
         }
     }
 
-    /// Six sums, each split between even and odd values so that twelve chains hide the latency.
+    /// Six sums, each split into even and odd values, so that twelve chains hide the latency.
     #[target_feature(enable = "avx512f")]
     pub fn avx512(rows: [&[f32]; ROWS], panel: &[f32], d: usize, out: &mut [[f32; PANEL]; ROWS]) {
         let mut even = [_mm512_setzero_ps(); ROWS];

@@ -19,11 +19,11 @@ use crate::vector::{Filter, Scratch, Search, Vectors};
 use floats::ROWS;
 use std::ops::Range;
 
-/// Rows per unit of work: a packed block of columns is reused this many times.
+/// Rows per unit of work. A packed block of columns is reused this many times.
 const BAND: usize = 192;
-/// The same for byte codes: rows that stay in the L2 cache while all columns pass.
+/// Rows per unit of work with byte codes. They stay in the L2 cache while all columns are processed.
 const WIDE_BAND: usize = 256;
-/// Fills rows with fewer neighbours than requested.
+/// Marks empty slots in rows with fewer neighbours than requested.
 pub const NONE: u32 = u32::MAX;
 
 /// Neighbours of each row, best first.
@@ -33,7 +33,7 @@ pub struct Neighbours {
     pub ids: Vec<u32>,
     /// f64[n, k], padded with 0.
     pub scores: Vec<f64>,
-    /// Columns of both: the smaller of the requested `k` and n - 1.
+    /// Number of columns of both arrays: the smaller of the requested `k` and n - 1.
     pub k: usize,
 }
 
@@ -65,7 +65,7 @@ pub fn cosine_knn(
     }
     let knn = Knn { vectors, exclude, k, level: level.usable(), progress };
     progress.expect(n as u64);
-    // Bands shrink if there are few rows, so that every thread gets some.
+    // Bands are smaller if there are few rows, so that every thread gets work.
     let workers = crate::parallel::threads(threads);
     let band = |most: usize, rows| most.min(n.div_ceil(workers * 2).next_multiple_of(rows));
     let parts = match Bytes::new(&knn, threads)? {
@@ -94,31 +94,32 @@ pub fn cosine_knn(
     Ok(all)
 }
 
-// Nearest neighbours by products of byte codes: survivors are scored in f32, then in f64.
+// Nearest neighbours by products of byte codes. The remaining candidates are scored in f32, then in f64.
 //
 // With x = x' + e, where x' is the decoded row and |e| its residual, `x.y = x'.y' + x.e_y + e_x.y'`, so by
 // Cauchy-Schwarz the product of the codes is wrong by at most `|x||e_y| + |e_x|(|y| + |e_y|)`.
 
 /// Columns between two checks for a cancellation.
 const STRETCH: usize = 64 * SIDE;
-/// If at most this many rows beyond twice the wanted remain, they are scored in f64 directly.
+/// If at most this many rows remain in addition to twice the requested number, they are scored in f64
+/// directly.
 const FEW: usize = 8;
-/// If the margin of the codes is a larger share of a row's squared length, too many rows would remain.
+/// If the error margin of the codes is a larger share of a row's squared length, too many rows would remain.
 const WIDEST_MARGIN: f64 = 0.1;
 
-/// The rows in codes, and the bounds of their products.
+/// The rows as codes, and the error bounds of their products.
 struct Bytes<'a> {
     knn: &'a Knn<'a>,
     packed: Packed,
-    /// Per row, padded to whole squares: the step of its codes, and its contribution to the margin of any row
-    /// (minus infinity for padding).
+    /// Per row, padded to whole squares: the step of its codes, and its contribution to the error margin of
+    /// any row (minus infinity for padding).
     scale: Vec<f32>,
     spread: Vec<f32>,
-    /// A row's contribution to the margins of its products that does not depend on the other row.
+    /// A row's contribution to the margin of its products, independent of the other row.
     own: Vec<f64>,
 }
 
-/// Memory that a thread reuses.
+/// Buffers that a thread reuses.
 #[derive(Default)]
 struct Memory {
     best: Vec<Best>,
@@ -127,7 +128,7 @@ struct Memory {
 }
 
 impl<'a> Bytes<'a> {
-    /// Return `None` if the f32 product is better: portable code, unusual sizes, codes that are too
+    /// Return `None` if the f32 product is faster: for portable code, unusual sizes, or codes that are too
     /// imprecise.
     pub fn new(knn: &'a Knn, threads: usize) -> Result<Option<Self>> {
         let vectors = knn.vectors;
@@ -135,13 +136,13 @@ impl<'a> Bytes<'a> {
         if knn.level == Level::Portable || d > MAX_DIM || !(1e-25..1e25).contains(&(norm * norm)) {
             return Ok(None);
         }
-        // Much shorter than what follows, so the progress does not count it.
+        // Much faster than the steps that follow, so it is not counted as progress.
         let codes = Quantised::build(vectors, threads, &Progress::none())?;
         knn.progress.check()?;
         let residuals = codes.residual.iter().map(|&r| f64::from(r));
         let widest = residuals.clone().fold(0.0, f64::max);
         let margin = 2.0 * norm * residuals.clone().sum::<f64>() / n as f64;
-        // Approximate squared length of a row; by codes, a sample is enough.
+        // Approximate squared length of a row. With codes, a sample is enough.
         let sample = (0..n).step_by(n.div_ceil(1000)).map(|i| vectors.score(i as u32, vectors.row(i)));
         let (sum, count) = sample.fold((0.0, 0.0), |(sum, count), x| (sum + x, count + 1.0));
         if margin > WIDEST_MARGIN * sum / count {
@@ -149,7 +150,7 @@ impl<'a> Bytes<'a> {
         }
         let whole = n.next_multiple_of(SIDE);
         let packed = Packed::new(knn.level, &codes.codes, d)?;
-        // Rounding of the plain f64 sum and of the few operations on bounds.
+        // Margin for the rounding of the plain f64 sum and of the few operations on bounds.
         let slack = (d as f64 * 2.3e-16 + 1e-12) * norm * norm;
         let own = residuals.map(|r| (r * (norm + widest) + slack) * (1.0 + 1e-9)).collect();
         let mut spread: Vec<f32> =
@@ -167,7 +168,7 @@ impl<'a> Bytes<'a> {
         let whole = rows.start..rows.end.next_multiple_of(SIDE);
         best.resize_with(rows.len().max(best.len()), Best::default);
         best[..rows.len()].iter_mut().for_each(|b| b.reset(self.knn.k));
-        // No product reaches infinity: excludes zero rows and padding.
+        // No product reaches infinity, which excludes zero rows and padding.
         floors.clear();
         floors.resize(whole.len(), f32::INFINITY);
         let zero: Vec<bool> = rows.clone().map(|i| vectors.row(i).iter().all(|&x| x == 0.0)).collect();
@@ -201,7 +202,8 @@ impl<'a> Bytes<'a> {
         rows.clone().zip(best).map(finish).collect()
     }
 
-    /// Offer the products of the rows from `first` with the columns from `column` to the best of each row.
+    /// Offer the products of the rows from `first` with the columns from `column` to each row's best
+    /// neighbours.
     fn offer(&self, square: &Square, first: usize, column: usize, best: &mut [Best], floors: &mut [f32]) {
         let norm = self.knn.vectors.norm();
         // The upper bounds in f32: their rounding is a few units of 2^-24 of |x'||y'| and the margin, which
@@ -284,7 +286,7 @@ mod tests {
         stopped.stop();
         let nobody: [Vec<u32>; 2] = [vec![], vec![]];
         assert_eq!(ask(&Csr::from_rows(&nobody, 2).unwrap(), &stopped), Err(Error::Cancelled));
-        // Identical rows: each is the other's neighbour, never its own.
+        // Identical rows: each is a neighbour of the others, never of itself.
         let twins = ask(&Csr::from_rows(&nobody, 2).unwrap(), &Progress::none()).unwrap();
         assert_eq!(twins.ids, [1, 0]);
     }

@@ -8,7 +8,7 @@ use crate::vector::best::Best;
 use crate::vector::simd::{dot_error, Level};
 use crate::vector::Vectors;
 
-/// Values of one packed block of columns: half of a typical L2 cache.
+/// Number of values in a packed block of columns: half of a typical L2 cache.
 const BLOCK_VALUES: usize = 64 * 1024;
 /// State shared by all rows of one call.
 pub(super) struct Knn<'a> {
@@ -60,7 +60,7 @@ impl Knn<'_> {
         zero: &[bool],
     ) {
         let (n, d) = (self.vectors.len(), self.vectors.dim());
-        // A short tile repeats its last row; the repeats are not read.
+        // A short tile repeats its last row. The results of the repeats are not read.
         let own: [&[f32]; ROWS] =
             std::array::from_fn(|r| self.vectors.row((tile.start + r).min(tile.end - 1)));
         let error = dot_error(d, self.vectors.norm() * self.vectors.norm(), d);
@@ -71,7 +71,7 @@ impl Knn<'_> {
             for (i, scores) in tile.clone().zip(&out) {
                 let best = &mut best[i - band.start];
                 let floor = (best.floor() - error) as f32;
-                // NaN, from products that overflow, must pass.
+                // NaN, which overflowing products give, must pass.
                 let any = scores.iter().fold(false, |any, &s| any | (s >= floor) | s.is_nan());
                 if !any || zero[i - band.start] {
                     continue;
@@ -98,7 +98,7 @@ impl Knn<'_> {
         i == j || self.exclude.is_some_and(|e| e.row(i).binary_search(&(j as u32)).is_ok())
     }
 
-    /// Return the neighbours of a zero row, which scores 0 with every other: the lowest ids.
+    /// Return the neighbours of a zero row, which scores 0 with every other row: the lowest ids.
     pub fn first_ids(&self, i: usize) -> Vec<Scored> {
         (0..self.vectors.len())
             .filter(|&j| !self.left_out(i, j))

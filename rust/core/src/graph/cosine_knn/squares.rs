@@ -1,8 +1,9 @@
-//! Products of 32 rows with 32 others in byte codes, in exact integers: identical on every machine.
+//! Exact integer products of 32 rows with 32 other rows of byte codes, identical on every machine.
 //!
-//! Codes are grouped in *words* of four bytes: four codes if the processor multiplies bytes, else two of 16
-//! bits. A row is a whole number of lines of 16 words; a *panel* is 16 transposed rows, one line per word. A
-//! tile of rows and a tile of columns are therefore both 16 lines, and a vector of 16 columns is one line.
+//! Codes are grouped in *words* of four bytes: four codes if the processor multiplies bytes, otherwise two
+//! codes of 16 bits. A row is a whole number of lines of 16 words; a *panel* is 16 transposed rows, one line
+//! per word. A tile of rows and a tile of columns are therefore both 16 lines, and a vector of 16 columns is
+//! one line.
 
 use crate::error::Result;
 use crate::memory::filled;

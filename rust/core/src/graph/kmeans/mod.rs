@@ -20,15 +20,16 @@ use std::ops::Range;
 /// The result of k-means.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Clusters {
-    /// The nearest centre of each vector; the first among equally near ones.
+    /// The nearest centre of each vector; the first if several are equally near.
     pub labels: Vec<u32>,
     /// f64[centres, d].
     pub centres: Vec<f64>,
 }
 
-/// Cluster `vectors` around `centres` centres, or one per vector if there are fewer. A centre is the mean of
-/// its vectors, added in the order of their ids; a centre without vectors moves to the vector that is
-/// farthest from its centre (the first among equally far ones; each such centre to a different vector).
+/// Cluster `vectors` around `centres` centres, or one per vector if there are fewer vectors. A centre is the
+/// mean of its vectors, added in the order of their ids. A centre without vectors moves to the vector that is
+/// farthest from its centre, the first if several are equally far. Each such centre moves to a different
+/// vector.
 pub fn kmeans(
     vectors: &Vectors<'_>,
     centres: usize,
@@ -71,7 +72,7 @@ fn means(
 ) -> Result<Vec<f64>> {
     let (n, d) = (vectors.len(), vectors.dim());
     let k = before.len() / d;
-    // The ids by centre, ascending within each.
+    // The ids of each centre's vectors, ascending.
     let mut ends = vec![0usize; k + 1];
     labels.iter().for_each(|&label| ends[label as usize + 1] += 1);
     (0..k).for_each(|c| ends[c + 1] += ends[c]);
@@ -111,12 +112,12 @@ fn means(
     Ok(centres)
 }
 
-// Settings of k-means, and the distance that decides.
+// Settings of k-means, and the exact distance that decides.
 
 /// Purpose of the allocations, for error messages.
 pub(super) const WHAT: &str = "k-means";
 
-/// Values that one thread sums at a time; for fewer no further thread is started.
+/// Number of values that one thread sums at a time. For fewer values no further thread is started.
 pub(super) const VALUES: usize = 1 << 17;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,16 +129,16 @@ pub struct Settings {
     pub level: Level,
 }
 
-/// Return the squared distance that decides: differences exact in f64, their squares added in order.
+/// Return the exact squared distance: differences exact in f64, their squares added in order.
 pub(super) fn distance(vector: &[f32], centre: &[f64]) -> f64 {
     vector.iter().zip(centre).fold(0.0, |sum, (&x, &c)| sum + (f64::from(x) - c) * (f64::from(x) - c))
 }
 
 // Initial centres by k-means++.
 
-/// Return `k` vectors (of at least as many) as centres: the first drawn uniformly, each next one with a
-/// probability proportional to its squared distance from the nearest centre so far. If all others coincide
-/// with centres, the first that is not one yet is used.
+/// Return `k` vectors as initial centres, of at least `k` vectors. The first is drawn uniformly, each next
+/// one with a probability proportional to its squared distance from the nearest centre so far. If all others
+/// coincide with centres, the first that is not a centre yet is used.
 pub fn seeds(nearest: &Nearest<'_>, k: usize, progress: &Progress) -> Result<Vec<f64>> {
     let (n, d) = (nearest.vectors.len(), nearest.vectors.dim());
     let mut random = stage_rng(nearest.settings.seed, "kmeans");
@@ -164,8 +165,8 @@ pub fn seeds(nearest: &Nearest<'_>, k: usize, progress: &Progress) -> Result<Vec
     }
 }
 
-/// Return the first index at which the running sum exceeds `target`, or, if rounding prevents that, the last
-/// that adds to it.
+/// Return the first index at which the running sum exceeds `target`. If rounding prevents that, return the
+/// last index that adds to the sum.
 fn at(least: &[f64], target: f64) -> usize {
     let mut sum = 0.0;
     let found = least.iter().position(|value| {
@@ -177,11 +178,11 @@ fn at(least: &[f64], target: f64) -> usize {
 
 // The nearest centre of each vector.
 
-/// Rows that stay in the cache while all centres pass.
+/// Number of rows that stay in the cache while all centres are processed.
 const BAND: usize = 16 * ROWS;
-/// If products of lengths exceed this, they may overflow in f32; then every distance is computed in full.
+/// If products of lengths exceed this limit, they may overflow in f32, so every distance is computed in full.
 const MOST: f64 = 1e37;
-/// Twice the rounding error of each term of a sum in f64.
+/// Twice the rounding error of a term of a sum in f64.
 const ROUNDOFF: f64 = 2.3e-16;
 
 pub struct Nearest<'a> {
@@ -193,7 +194,7 @@ pub struct Nearest<'a> {
 /// Centres in the layout of the fast products.
 struct Table {
     panels: Vec<f32>,
-    /// Half of the squared length of each centre.
+    /// Half the squared length of each centre.
     halves: Vec<f64>,
     longest: f64,
 }
@@ -205,7 +206,7 @@ impl<'a> Nearest<'a> {
         Ok(Self { vectors, settings, lengths })
     }
 
-    /// Return the number of threads for `work` products of values: small work starts no further thread.
+    /// Return the number of threads for `work` products of values. Small workloads start no further thread.
     fn threads(&self, work: usize) -> usize {
         if work < VALUES {
             1
@@ -214,7 +215,7 @@ impl<'a> Nearest<'a> {
         }
     }
 
-    /// Return the nearest of `centres` to each vector; the first among equally near ones.
+    /// Return the nearest of `centres` for each vector, the first if several are equally near.
     pub fn labels(&self, centres: &[f64], progress: &Progress) -> Result<Vec<u32>> {
         let (n, d) = (self.vectors.len(), self.vectors.dim());
         let single: Vec<f32> = centres.iter().map(|&c| c as f32).collect();
@@ -241,7 +242,7 @@ impl<'a> Nearest<'a> {
         keys.resize(band.len() * width, 0.0);
         for (p, panel) in table.panels.chunks_exact(PANEL * d).enumerate() {
             for first in band.clone().step_by(ROWS) {
-                // Fewer rows are left: the last is multiplied again.
+                // If fewer rows are left, the last one is multiplied repeatedly.
                 let row = |r: usize| self.vectors.row((first + r).min(band.end - 1));
                 let mut out = [[0f32; PANEL]; ROWS];
                 product(self.settings.level, std::array::from_fn(row), panel, d, &mut out);
@@ -253,14 +254,14 @@ impl<'a> Nearest<'a> {
         band.zip(keys.chunks_exact(width)).map(|(row, dots)| self.choose(row, dots, table, centres)).collect()
     }
 
-    /// Return the nearest centre of one vector, given its approximate products with all centres: if `half -
-    /// dot` exceeds the least one by more than both errors, a centre is farther.
+    /// Return the nearest centre of one vector, given its approximate products with all centres. If `half -
+    /// dot` of a centre exceeds the least value by more than both errors, the centre is certainly farther.
     fn choose(&self, row: usize, dots: &[f32], table: &Table, centres: &[f64]) -> u32 {
         let (vector, length, d) = (self.vectors.row(row), self.lengths[row], self.vectors.dim());
         let key = |c: usize| table.halves[c] - f64::from(dots[c]);
         let least = (0..table.halves.len()).map(key).fold(f64::INFINITY, f64::min);
         let norms = length * table.longest;
-        // Error of the product, of the centres in f32, and of the sums in f64.
+        // Error of the product, of the f32 centres, and of the f64 sums.
         let error = dot_error(d, norms * (1.0 + 1e-6), d + 2)
             + norms * 6e-8
             + (d as f64 + 8.0) * (ROUNDOFF * (length + table.longest).powi(2) + length.max(1.0) * 3e-45);
@@ -279,8 +280,8 @@ impl<'a> Nearest<'a> {
         best.map_or(first, |best| best.0) as u32
     }
 
-    /// Lower `least`, the squared distance of each vector to its nearest centre, by a new centre: the vector
-    /// `id`. Distances that cannot become smaller are not computed.
+    /// Update `least`, the squared distance of each vector to its nearest centre, with a new centre, the
+    /// vector `id`. Distances that cannot become smaller are not computed.
     pub fn lower(&self, id: usize, least: &mut [f64], progress: &Progress) -> Result<()> {
         let (d, query) = (self.vectors.dim(), self.vectors.row(id));
         let (length, own) = (self.lengths[id], query.iter().map(|&x| f64::from(x)).collect::<Vec<_>>());

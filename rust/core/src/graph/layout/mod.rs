@@ -1,4 +1,4 @@
-//! Positions of the nodes of a graph for a picture: a force-directed layout on several levels.
+//! Positions of the nodes of a graph for drawing: a multilevel force-directed layout.
 //!
 //! The forces are those of ForceAtlas2 (Jacomy and others 2014): nodes repel each other with the product of
 //! their masses (degree plus 1) over their distance, edges attract with their weight times their length, and a
@@ -22,31 +22,31 @@ use repulsion::Tree;
 
 const WHAT: &str = "the layout of a graph";
 
-/// Levels stop at this number of nodes.
+/// Coarsening stops at this number of nodes.
 const SMALLEST: usize = 100;
 const LEVELS: usize = 40;
-/// Steps of the smallest level for each step of the largest.
+/// Number of steps on the smallest level for each step on the largest.
 const SMALLEST_STEPS: usize = 4;
-/// The part of the force that a step follows.
+/// Share of the force that a step follows.
 const DAMPING: f64 = 0.5;
-/// The pull towards the centre, for each unit of mass.
+/// Strength of the pull towards the centre per unit of mass.
 const GRAVITY: f64 = 0.1;
-/// The limit of the first step as a part of the radius of the drawing.
+/// Limit of the first step, relative to the radius of the drawing.
 const FIRST_LIMIT: f64 = 0.1;
-/// Weights are divided by their mean and kept within these limits.
+/// Weights are divided by their mean and clamped to these limits.
 const WEIGHTS: (f64, f64) = (0.2, 5.0);
-/// Nodes that one thread moves at a time.
+/// Number of nodes in a thread's unit of work.
 const GRAIN: usize = 1 << 10;
 
-/// How to lay out.
+/// Settings of the layout.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
     pub seed: u64,
-    /// Steps of the largest level.
+    /// Number of steps on the largest level.
     pub steps: usize,
-    /// Size over distance below which far nodes count as one; 0 for exact sums.
+    /// Ratio of size to distance below which far nodes count as one; 0 for exact sums.
     pub theta: f64,
-    /// 0 for every core.
+    /// Number of threads; 0 for every core.
     pub threads: usize,
 }
 
@@ -162,7 +162,7 @@ fn spread_out(level: &Level, coarser: &Level, xy: &[f64], seed: u64, depth: usiz
     Ok(out)
 }
 
-/// Move the nodes of a level towards an equilibrium, in place.
+/// Move the nodes of a level towards equilibrium, in place.
 fn settle(
     level: &Level,
     xy: &mut Vec<f64>,
@@ -205,7 +205,7 @@ fn settle(
     Ok(())
 }
 
-/// Return the root of the mean squared distance from the origin.
+/// Return the root mean square distance from the origin.
 fn radius(xy: &[f64]) -> f64 {
     let squares: f64 = xy.iter().map(|v| v * v).sum();
     (squares / (xy.len() / 2).max(1) as f64).sqrt()
@@ -225,11 +225,11 @@ fn fit(xy: &mut [f64]) {
     }
 }
 
-// A smaller graph with the same shape: nodes are joined in groups of at most four.
+// A smaller graph with the same shape: nodes are merged into groups of at most four.
 //
 // Nodes are visited by degree, the smallest first, so that the leaves of a hub find their groups before the
-// hub does. A node joins the neighbour with the heaviest edge for its size. Nodes that find no group, such as
-// most leaves of a hub, are grouped with others that have the same heaviest neighbour.
+// hub does. A node joins the neighbour with the heaviest edge relative to the neighbour's size. Nodes that
+// find no group, such as most leaves of a hub, are grouped with others that have the same heaviest neighbour.
 
 /// The maximum number of nodes of a group.
 const MOST: u32 = 4;
@@ -241,7 +241,7 @@ const NODES: usize = 1 << 12;
 fn coarsen(graph: Weighted<'_>, progress: &Progress) -> Result<(Vec<u32>, WeightedBuf)> {
     let n = graph.len();
     let mut group: Vec<u32> = filled(NONE, n, WHAT)?;
-    let mut size: Vec<u32> = zeros(n, WHAT)?; // of the group that is named after this node
+    let mut size: Vec<u32> = zeros(n, WHAT)?; // number of nodes of the group that is named after this node
     let mut order: Vec<u32> = (0..n as u32).collect();
     order.sort_by_key(|&node| graph.degree(node as usize));
     for (at, &node) in order.iter().enumerate() {
@@ -277,7 +277,8 @@ fn coarsen(graph: Weighted<'_>, progress: &Progress) -> Result<(Vec<u32>, Weight
     Ok((group, coarse))
 }
 
-/// Return the neighbour to join: the heaviest edge for the size of the group, the smallest id among equals.
+/// Return the neighbour to join: the one with the heaviest edge relative to the size of its group, the
+/// smallest id if several are equal.
 fn partner(graph: Weighted<'_>, node: usize, group: &[u32], size: &[u32]) -> Option<u32> {
     let mut best: Option<(f64, u32)> = None;
     for (other, weight) in graph.around(node) {

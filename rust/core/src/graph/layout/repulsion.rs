@@ -1,7 +1,8 @@
 //! Repulsion between all nodes, approximated over a quadtree (Barnes and Hut 1986).
 //!
 //! Points are sorted along a Morton curve, so that every cell of the tree is a run of points. All points of a
-//! leaf share one list of what acts on them: far cells as their centre of mass, near points themselves.
+//! leaf share one list of the masses that act on them: the centres of mass of far cells, and near points
+//! individually.
 
 use crate::error::Result;
 use crate::memory::{filled, room};
@@ -11,13 +12,13 @@ use std::ops::Range;
 
 const WHAT: &str = "the layout of a graph";
 
-/// The maximum number of points of a leaf, except at the greatest depth.
+/// The maximum number of points of a leaf, except at the maximum depth.
 const LEAF: usize = 24;
-/// Bits of a Morton code for each axis: the greatest depth.
+/// Bits of a Morton code per axis, which is also the maximum depth.
 const BITS: u32 = 16;
-/// Leaves that one thread takes at a time.
+/// Number of leaves in a thread's unit of work.
 const GRAIN: usize = 16;
-/// Keeps the force of points in the same place finite.
+/// Keeps the force between points at the same position finite.
 const SOFTENING: f64 = 1e-9;
 
 #[derive(Debug, Clone, Copy)]
@@ -27,15 +28,15 @@ struct Cell {
     y: f64,
     /// Length of a side.
     size: f64,
-    /// Points, in the order of the curve.
+    /// Range of points, in the order of the curve.
     first: u32,
     last: u32,
-    /// The cell after this one and its children. Cells are stored before their children.
+    /// The next cell that is not below this one. Cells are stored before their children.
     skip: u32,
     leaf: bool,
 }
 
-/// Points in the order of the curve, and cells above them.
+/// Points in the order of the curve, and the cells of the tree.
 #[derive(Debug, Default)]
 pub struct Tree {
     codes: Vec<u64>,
@@ -47,7 +48,7 @@ pub struct Tree {
     forces: Vec<f64>,
 }
 
-/// What acts on the points of a leaf, and their forces.
+/// The masses that act on the points of a leaf, and the resulting forces.
 #[derive(Default)]
 struct Scratch {
     acting: Vec<[f64; 3]>,
@@ -55,7 +56,7 @@ struct Scratch {
     fy: Vec<f64>,
 }
 
-/// Put the bits of a number at the even positions.
+/// Spread the bits of a number over the even positions.
 fn spaced(value: u32) -> u32 {
     let mut v = value & 0xffff;
     v = (v | (v << 8)) & 0x00ff_00ff;
@@ -65,7 +66,7 @@ fn spaced(value: u32) -> u32 {
 }
 
 impl Tree {
-    /// Build the tree over points (x and y one after the other), reusing the memory of the previous one.
+    /// Build the tree over points (x and y interleaved), reusing the memory of the previous tree.
     pub fn build(&mut self, xy: &[f64], mass: &[f64]) -> Result<()> {
         let n = mass.len();
         let (mut low, mut high) = ([f64::INFINITY; 2], [f64::NEG_INFINITY; 2]);
@@ -138,7 +139,7 @@ impl Tree {
         number
     }
 
-    /// Return the force on each point, x and y one after the other.
+    /// Return the force on each point, x and y interleaved.
     pub fn forces(&mut self, theta: f64, threads: usize, progress: &Progress) -> Result<&[f64]> {
         let run = |scratch: &mut Scratch, range: Range<usize>| {
             let first = self.cells[self.leaves[range.start] as usize].first as usize;
@@ -176,7 +177,7 @@ impl Tree {
         self.cells[cell].first as usize..self.cells[cell].last as usize
     }
 
-    /// Sum, for each point of a leaf, mass times direction over distance of everything else.
+    /// For each point of a leaf, sum mass times direction over distance of all other points.
     fn act_on(&self, leaf: usize, theta: f64, scratch: &mut Scratch) {
         let points = self.points(leaf);
         let (xs, ys) = (&self.x[points.clone()], &self.y[points.clone()]);
@@ -191,7 +192,7 @@ impl Tree {
             let cell = &self.cells[at];
             let dx = (left - cell.x).max(cell.x - right).max(0.0);
             let dy = (bottom - cell.y).max(cell.y - top).max(0.0);
-            // Rounding can move the centre of a cell of equal points away from them.
+            // Rounding can move the centre of mass of a cell of equal points away from them.
             let is_around = cell.first as usize <= points.start && points.end <= cell.last as usize;
             if !is_around && cell.size * cell.size < theta * theta * (dx * dx + dy * dy) {
                 scratch.acting.push([cell.x, cell.y, cell.mass]);
@@ -209,7 +210,7 @@ impl Tree {
             sums.clear();
             sums.resize(xs.len(), 0.0);
         }
-        // The inner loop runs over points, whose sums are independent, so that it uses vector instructions.
+        // The inner loop runs over points. Their sums are independent, so it uses vector instructions.
         for &[x, y, mass] in acting.iter() {
             for (((px, py), fx), fy) in xs.iter().zip(ys).zip(fx.iter_mut()).zip(fy.iter_mut()) {
                 let (dx, dy) = (px - x, py - y);
@@ -232,7 +233,7 @@ mod tests {
         tree.forces(theta, 2, &Progress::none()).unwrap().to_vec()
     }
 
-    /// The sum over all pairs.
+    /// The exact sum over all pairs.
     fn plain(xy: &[f64], mass: &[f64]) -> Vec<f64> {
         let mut out = vec![0.0; xy.len()];
         for a in 0..mass.len() {

@@ -15,14 +15,15 @@ pub struct Line<'a> {
     pub text: &'a str,
 }
 
-/// The numbered contents of the replies. Pairs (id, row) ascend by row, and an id occurs once per row.
+/// The numbered contents of the replies. Pairs (id, row) ascend by row, and an id occurs at most once per
+/// row.
 #[derive(Debug, Default)]
 pub struct Gathered<'a> {
     pub names: Interner,
     pub types: Vec<String>,
     pub entity_rows: Vec<(u32, u32)>,
     pub entity_lines: Vec<Line<'a>>,
-    /// Source and target, as the first record has them.
+    /// Source and target, as in the first record of the relation.
     pub pairs: Vec<[u32; 2]>,
     pub weights: Vec<f64>,
     pub relation_rows: Vec<(u32, u32)>,
@@ -36,7 +37,7 @@ pub fn gather<'a>(replies: &Replies<'a>, progress: &Progress) -> Result<Gathered
     let mut all = Gathered::default();
     // Only used for lookups, never iterated, so its order does not matter.
     let mut known: HashMap<[u32; 2], u32> = HashMap::new();
-    // The last row in which an id occurred.
+    // The last row in which each id occurred.
     let (mut entity_last, mut relation_last) = (Vec::new(), Vec::new());
     let (mut name, mut other) = (String::new(), String::new());
     for row in 0..replies.chunks.len() {
@@ -88,7 +89,7 @@ pub fn gather<'a>(replies: &Replies<'a>, progress: &Progress) -> Result<Gathered
 }
 
 impl Gathered<'_> {
-    /// Return the id of an entity and record it for this row.
+    /// Return the id of an entity, and record that the entity occurs in this row.
     fn entity(&mut self, name: &str, row: usize, last: &mut Vec<u32>) -> u32 {
         let id = self.names.add(name);
         if id as usize == self.types.len() {
@@ -101,7 +102,7 @@ impl Gathered<'_> {
     }
 }
 
-/// Return whether `id` occurs in `row` for the first time.
+/// Return whether this is the first occurrence of `id` in `row`.
 fn came(last: &mut Vec<u32>, id: u32, row: usize) -> bool {
     if id as usize == last.len() {
         last.push(u32::MAX);
@@ -109,7 +110,7 @@ fn came(last: &mut Vec<u32>, id: u32, row: usize) -> bool {
     std::mem::replace(&mut last[id as usize], row as u32) != row as u32
 }
 
-/// Append `text` trimmed, without control characters, in upper case.
+/// Append `text` in upper case, trimmed and without control characters.
 fn upper(text: &str, out: &mut String) {
     out.clear();
     out.extend(text.trim().chars().filter(|c| !c.is_control()).flat_map(char::to_uppercase));

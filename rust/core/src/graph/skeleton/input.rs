@@ -1,15 +1,16 @@
-//! Input of the skeleton, and its checks.
+//! The input of the skeleton, and its checks.
 
 use crate::error::{Error, Result};
 use crate::sparse::Csr;
 use crate::text::strings::Strings;
 
-/// The replies of some chunks, one row each, in ascending chunk id. Records are already cleaned; what remains
-/// is upper-casing, merging, and dropping relations without two ends.
+/// The replies of some chunks, one row each, in ascending order of chunk id. Records are already cleaned. The
+/// remaining steps are upper-casing, merging, and dropping relations without two ends.
 #[derive(Debug, Clone, Copy)]
 pub struct Replies<'a> {
     pub chunks: &'a [u32],
-    /// The entity records of row `r` are `entities[r]..entities[r + 1]`; relations likewise.
+    /// The entity records of row `r` are `entities[r]..entities[r + 1]`. Relations are stored in the same
+    /// way.
     pub entities: &'a [u64],
     pub names: Strings<'a>,
     pub types: Strings<'a>,
@@ -31,7 +32,7 @@ pub struct ChunkUnits<'a> {
     pub spans: &'a [u32],
 }
 
-/// Check that replies and units fit together.
+/// Check that the sizes of replies and units match.
 pub(super) fn check(replies: &Replies<'_>, units: &ChunkUnits<'_>) -> Result<()> {
     let rows = replies.chunks.len();
     let chunks = units.units.len().saturating_sub(1);
@@ -64,7 +65,7 @@ pub(super) fn check(replies: &Replies<'_>, units: &ChunkUnits<'_>) -> Result<()>
     Ok(())
 }
 
-/// Check row offsets: never falling, from 0 to `items`.
+/// Check row offsets: from 0 to `items`, never decreasing.
 fn covers(name: &str, offsets: &[u64], rows: usize, items: usize) -> Result<()> {
     let rising = offsets.windows(2).all(|w| w[0] <= w[1]);
     let whole = offsets.first() == Some(&0) && offsets.last() == Some(&(items as u64));

@@ -8,7 +8,7 @@ use crate::parallel::map_ranges;
 use crate::progress::Progress;
 use crate::sparse::Csr;
 
-/// An occurrence of an entity's name in a unit: code points of the document's text.
+/// An occurrence of an entity's name in a unit, in code points of the document's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mention {
     pub entity: u32,
@@ -77,7 +77,7 @@ pub fn tie(
     })
 }
 
-/// Return the mentions of all parts, sorted by entity; those of one entity keep their order.
+/// Return the mentions of all parts, sorted by entity. Mentions of the same entity keep their order.
 fn by_entity(parts: &[Part], entities: usize) -> Result<Vec<Mention>> {
     let places = parts.iter().flat_map(|p| p.mentions.iter().map(|m| m.entity));
     let mut order = vec![0usize; entities + 1];
@@ -95,7 +95,7 @@ fn by_entity(parts: &[Part], entities: usize) -> Result<Vec<Mention>> {
     Ok(mentions)
 }
 
-/// Return the pairs (id, row) of one row, from pairs that ascend by row.
+/// Return the pairs (id, row) of one row. Pairs must ascend by row.
 fn of_row(pairs: &[(u32, u32)], row: u32) -> &[(u32, u32)] {
     let start = pairs.partition_point(|p| p.1 < row);
     let length = pairs[start..].partition_point(|p| p.1 == row);
@@ -115,11 +115,11 @@ fn fold_into(text: &str, out: &mut String) {
     }
 }
 
-/// A case-folded text that maps back to its source characters.
+/// A case-folded text whose positions map back to the source characters.
 struct Folded {
     text: String,
-    /// For each byte of `text` the code point that begins there, at the end their number; `INSIDE` within a
-    /// character. Empty if bytes are code points.
+    /// For each byte of `text`: the code point that begins there, or `INSIDE` within a character, followed by
+    /// the number of code points. Empty if every code point is one byte.
     place: Vec<u32>,
 }
 
@@ -145,7 +145,7 @@ impl Folded {
         self.place.get(byte).copied().unwrap_or(byte as u32)
     }
 
-    /// Call `take` with start and end, in code points, of each occurrence of `name` as whole words, left to
+    /// Call `take` with the start and end, in code points, of each whole-word occurrence of `name`, left to
     /// right without overlap.
     fn each(&self, name: &str, mut take: impl FnMut(u32, u32)) {
         if name.is_empty() {
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(found("Nansen, nansen; Nansens NANSEN", "NANSEN"), [(0, 6), (8, 14), (24, 30)]);
         assert_eq!(found("house of US, bus", "US"), [(9, 11)]);
         assert_eq!(found("Die Straße, STRASSE", "STRASSE"), [(4, 10), (12, 19)]);
-        assert_eq!(found("æß", "S"), []); // half of the folded ß is not an occurrence
+        assert_eq!(found("æß", "S"), []); // half of a folded ß is not an occurrence
         assert_eq!(found("東京都の東京", "東京"), [(0, 2), (4, 6)]);
         assert_eq!(found("ａé É", "É"), [(3, 4)]);
         assert_eq!(found("aa a", "A"), [(3, 4)]);

@@ -1,9 +1,9 @@
-//! The skeleton: extraction replies of single chunks merged into one graph of entities and relations
+//! The skeleton: merges the extraction replies of single chunks into one graph of entities and relations
 //! (KET-RAG, Algorithm 1).
 //!
-//! A pure function of the replies and of the units' texts: chunks are merged in ascending id, independent of
-//! the order in which they were extracted, so removing a document or resuming a build only repeats the merge
-//! and never the extraction.
+//! The skeleton is a pure function of the replies and of the units' texts. Chunks are merged in ascending
+//! order of id, independent of the order in which they were extracted, so removing a document or resuming a
+//! build only repeats the merge and never the extraction.
 
 mod gather;
 mod input;
@@ -40,7 +40,7 @@ pub struct Skeleton {
     pub ranks: Vec<u32>,
     pub chunks: Csr,
     pub units: Csr,
-    /// Tokens of the whole printed row.
+    /// Token count of the whole printed row.
     pub row_tokens: Vec<u32>,
     pub sources: Vec<u32>,
     pub targets: Vec<u32>,
@@ -49,11 +49,11 @@ pub struct Skeleton {
     pub relation_ranks: Vec<u32>,
     pub relation_chunks: Csr,
     pub relation_units: Csr,
-    /// Tokens of the printed row without the links and the line end.
+    /// Token count of the printed row, without the links and the line end.
     pub relation_row_tokens: Vec<u32>,
     /// Sorted by entity, unit and position.
     pub mentions: Vec<Mention>,
-    /// Number of dropped records: entities without a name, relations without two distinct ends.
+    /// Number of dropped records: entities without a name, and relations without two distinct ends.
     pub nameless: u64,
     pub endless: u64,
     pub loops: u64,
@@ -73,8 +73,8 @@ pub struct PrintedRows<'a> {
 }
 
 impl PrintedRows<'_> {
-    /// Return the tokens of each entity's whole row, and of each relation's without the links and the line
-    /// end.
+    /// Return the token count of each entity's whole row, and of each relation's row without the links and
+    /// the line end.
     pub fn tokens(
         &self,
         encoding: Encoding,
@@ -148,7 +148,7 @@ pub fn fold(
     let tied = mentions::tie(replies.chunks, &found, units, threads, progress)?;
     let names = found.names.strings();
     let (sources, targets): (Vec<u32>, Vec<u32>) = found.pairs.iter().map(|p| (p[0], p[1])).unzip();
-    // Creating a view checks the whole text, so do it once, not for each row.
+    // Creating a view checks the whole text, so create it once and not for each row.
     let printed = PrintedRows {
         names,
         descriptions: descriptions.view(),
@@ -189,7 +189,7 @@ pub fn fold(
     })
 }
 
-/// Return the tokens of one printed row for each of `rows`.
+/// Return the token count of the printed row of each of `rows`.
 fn counts(
     rows: usize,
     encoding: Encoding,
@@ -216,10 +216,10 @@ fn counts(
     Ok(parts.concat())
 }
 
-// Merging of an entity's or relation's descriptions by a fixed rule, without an LLM.
+// Merges the descriptions of an entity or relation by a fixed rule, without an LLM.
 
-/// Return for each of `owners` its distinct lines, those found in most chunks first, then by bytes, one per
-/// line up to `limit` tokens. A first line that exceeds the limit is cut.
+/// For each of `owners`, return its distinct lines, one per line up to `limit` tokens. Lines found in most
+/// chunks come first, then byte order. If the first line exceeds the limit, it is truncated.
 fn join(
     lines: &[Line<'_>],
     owners: usize,
@@ -274,7 +274,7 @@ fn join_one(
     said.dedup();
     let mut lines: Vec<(usize, &str)> =
         said.chunk_by(|a, b| a.0 == b.0).map(|same| (same.len(), same[0].0)).collect();
-    lines.sort_by_key(|line| std::cmp::Reverse(line.0)); // stable: equal counts keep byte order
+    lines.sort_by_key(|line| std::cmp::Reverse(line.0)); // stable sort: lines with equal counts keep byte order
                                                          // A text has at most as many tokens as bytes, so
                                                          // most lists need no counting.
     let fits = lines.iter().map(|line| line.1.len() + 1).sum::<usize>() <= limit;

@@ -1,10 +1,10 @@
-//! Prefetching for the walk: candidates are scattered in mapped arrays, so the rows of the next ones are
-//! requested early.
+//! Prefetching for the walk. Candidates are scattered over mapped arrays, so the rows of the next candidates
+//! are requested early.
 
 use crate::rank::links_view::LinksView;
 use crate::sparse::{prefetch, prefetch_item, prefetch_items, Scored};
 
-/// Prefetch for the next candidates: first the positions of their rows, then the rows.
+/// Prefetch for the next candidates: first the row offsets, then the rows.
 pub(crate) fn ask_ahead(links: &LinksView<'_>, pool: &[Scored], at: usize) {
     if let Some(far) = pool.get(at + 6) {
         let unit = far.id as usize;

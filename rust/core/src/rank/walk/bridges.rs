@@ -1,5 +1,5 @@
-//! Bridges: keywords and names that a candidate shares with the partners (units, and blocks of their
-//! sentences) and that the query does not contain.
+//! Bridges: keywords and names that a candidate shares with its partners and that the query does not contain.
+//! They are counted for whole units and for blocks of sentences.
 
 use super::worth::LANES;
 use crate::items::Items;
@@ -8,9 +8,9 @@ use crate::rank::numbers::Numbers;
 use crate::rank::sentence_rows::SentenceRows;
 use crate::sparse::CsrView;
 
-/// Marks items of the query; the lower bits are the position in the query.
+/// Flag of items of the query. The lower bits hold the item's position in the query.
 const ASKED: u32 = 1 << 31;
-/// Sentences of a unit are processed in blocks of this size: the bits of a number.
+/// Sentences of a unit are processed in blocks of this size, one bit per sentence.
 pub(crate) const BLOCK: usize = 64;
 
 /// Up to [`BLOCK`] adjacent sentences of one partner.
@@ -18,7 +18,7 @@ pub(crate) const BLOCK: usize = 64;
 pub(crate) struct Block {
     /// Index of the partner.
     pub partner: usize,
-    /// Its sentences, numbered over the sentences of all partners.
+    /// Its sentences, numbered across the sentences of all partners.
     pub first: usize,
     pub count: usize,
 }
@@ -29,7 +29,7 @@ pub(crate) struct Rows<'a> {
     pub of_unit: CsrView<'a>,
     pub of_sentence: SentenceRows<'a>,
     pub idf: Items<'a, f64>,
-    /// Less rare items (idf / ln n) are ignored.
+    /// Items less rare than this (idf / ln n) are ignored.
     pub least: f64,
 }
 
@@ -43,10 +43,10 @@ enum Place {
     Common,
 }
 
-/// An item that sentences of the candidate and of a block share, and its weight.
+/// An item shared by sentences of the candidate and of a block, and its weight.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shared {
-    /// When the candidate's sentences first had it.
+    /// The order in which items first occurred in the candidate's sentences.
     turn: u32,
     weight: f64,
     own: u64,
@@ -58,13 +58,13 @@ pub(crate) struct Shared {
 struct Thing {
     /// (idf / ln n)^8.
     weight: f64,
-    /// Partners that have it as units, as bits.
+    /// The partners whose units have the item, as bits.
     units: u64,
-    /// Partners that have it only in a sentence.
+    /// The partners that have the item only in a sentence, as bits.
     extra: u64,
-    /// The current candidate's sentences that have it, as bits.
+    /// The current candidate's sentences that have the item, as bits.
     own: u64,
-    /// When these first had it, and the last candidate that had it as a unit.
+    /// The turn in which these sentences first had the item, and the last candidate whose unit had it.
     turn: u32,
     candidate: u32,
 }
@@ -72,7 +72,7 @@ struct Thing {
 /// An item of the query, by its position `k` there, in a partner or in one of the partners' sentences.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Asked {
-    /// The unit in a lane has it at index `at` of its row.
+    /// The unit in a lane has the item at index `at` of its row.
     Unit {
         lane: usize,
         k: usize,
@@ -84,25 +84,28 @@ pub(crate) enum Asked {
     },
 }
 
-/// Partners and blocks by item (keyword or name), and what the current candidate shares with them.
+/// The partners and blocks that have each item (keyword or name), and the items that the current candidate
+/// shares with them.
 #[derive(Debug, Default)]
 pub(crate) struct Bridges {
-    /// By item id: 0 unknown to the partners, from [`ASKED`] on part of the query, else its index + 1.
+    /// State by item id: 0 if no partner has the item, at least [`ASKED`] if it is part of the query,
+    /// otherwise its index + 1.
     slot: Numbers,
     things: Vec<Thing>,
-    /// The items of block b are `of_block[ends[b - 1]..ends[b]]`: index, and which of its sentences have it.
+    /// The items of block b are `of_block[ends[b - 1]..ends[b]]`: the item's index, and the sentences of the
+    /// block that have it.
     of_block: Vec<(u32, u64)>,
     ends: Vec<usize>,
     /// Items of the current candidate's sentences, in order of first occurrence.
     touched: Vec<u32>,
     candidate: u32,
-    /// The numbers of `slot` of the current candidate's row; and the positions of those that are not 0.
+    /// The values of `slot` for the current candidate's row, and the positions of the non-zero ones.
     own: Vec<u32>,
     hits: Vec<u32>,
 }
 
 impl Bridges {
-    /// Reset the partners and set the query's items; `count` is the number of item ids.
+    /// Reset the partners and set the query's items. `count` is the number of item ids.
     pub fn begin_question(&mut self, count: usize, asked: &[u32]) {
         let Self { slot, things, of_block, ends, touched, candidate, .. } = self;
         slot.fit(count);
@@ -116,8 +119,8 @@ impl Bridges {
         }
     }
 
-    /// Add partners: units, the first of them in lane `lane` (less than [`LANES`]), and the blocks of their
-    /// sentences. The partners' items of the query are passed to `asked`.
+    /// Add partners (units, the first of them in lane `lane`, less than [`LANES`]) and the blocks of their
+    /// sentences. Items of the query that the partners have are passed to `asked`.
     pub fn extend(
         &mut self,
         links: &LinksView<'_>,
@@ -184,9 +187,9 @@ impl Bridges {
         }
     }
 
-    /// Start the next candidate: `sums[i] +=` weight of every item of its row that partner i has as a unit,
-    /// and `more[i]` of those that partner i has only in a sentence. Items of the query are passed to `asked`
-    /// with their positions in the query and in the row.
+    /// Start the next candidate. For every item of its row, add the item's weight to `sums[i]` if partner i
+    /// has it as a unit, and to `more[i]` if partner i has it only in a sentence. Items of the query are
+    /// passed to `asked` with their positions in the query and in the row.
     pub fn begin(
         &mut self,
         row: &[u32],
@@ -211,9 +214,9 @@ impl Bridges {
         }
     }
 
-    /// Take sentences of the candidate `unit`, at most [`BLOCK`], replacing the previous ones; `more[i] +=` weight
-    /// of what they share with partner i, if the candidate does not have it as a unit. Items of the query are
-    /// passed to `asked` with the sentence and the position in the query.
+    /// Load at most [`BLOCK`] sentences of the candidate `unit`, replacing the previous ones. Add to
+    /// `more[i]` the weight of the items that they share with partner i and that the candidate does not have
+    /// as a unit. Items of the query are passed to `asked` with the sentence and the position in the query.
     pub fn take(
         &mut self,
         rows: &SentenceRows<'_>,
@@ -250,8 +253,8 @@ impl Bridges {
         }
     }
 
-    /// Collect what the sentences taken last share with block b, latest first, and return the sum of its
-    /// weights.
+    /// Collect the items that the loaded sentences share with block b, latest first, and return the sum of
+    /// their weights.
     pub fn shared(&self, block: usize, out: &mut Vec<Shared>) -> f64 {
         out.clear();
         let start = block.checked_sub(1).map_or(0, |last| self.ends[last]);
@@ -263,14 +266,14 @@ impl Bridges {
                 out.push(Shared { turn: thing.turn, weight: thing.weight, own: thing.own, other });
             }
         }
-        // A fixed order of summation, independent of the partners.
+        // The order of summation is fixed and does not depend on the partners.
         out.sort_unstable_by_key(|shared| std::cmp::Reverse(shared.turn));
         sum
     }
 }
 
-/// Set `places` to the positions of the numbers that are not 0. Which ones these are is unpredictable, so every
-/// position is written, and kept if its number is not 0.
+/// Set `places` to the positions of the non-zero numbers. Which numbers are zero is hard to predict, so every
+/// position is written, and the length grows only if the number is not zero.
 fn places_of_others(numbers: &[u32], places: &mut Vec<u32>) {
     places.resize(numbers.len(), 0);
     let mut count = 0;
@@ -281,7 +284,7 @@ fn places_of_others(numbers: &[u32], places: &mut Vec<u32>) {
     places.truncate(count);
 }
 
-/// Set `others` to the numbers at some positions that are not 0, in the same way.
+/// Set `others` to the non-zero numbers at the given positions, in the same branch-free way.
 fn slots_of_others(numbers: &[u32], positions: &[u32], others: &mut Vec<u32>) {
     others.resize(positions.len(), 0);
     let mut count = 0;
@@ -293,14 +296,16 @@ fn slots_of_others(numbers: &[u32], positions: &[u32], others: &mut Vec<u32>) {
     others.truncate(count);
 }
 
-/// Return, as bits, the candidate's sentences that share anything with a block, and those of the block.
+/// Return, as bits, the candidate's sentences that share any item with a block, and the sentences of the
+/// block that do.
 #[inline]
 pub(crate) fn meeting(keywords: &[Shared], names: &[Shared]) -> (u64, u64) {
     let all = keywords.iter().chain(names);
     all.fold((0, 0), |(own, other), s| (own | s.own, other | s.other))
 }
 
-/// Return the weights of all that sentence `own` of the candidate shares with sentence `other` of a block.
+/// Return the weights of all items that sentence `own` of the candidate shares with sentence `other` of a
+/// block.
 #[inline]
 pub(crate) fn between(shared: &[Shared], own: usize, other: usize) -> f64 {
     shared.iter().fold(0.0, |sum, shared| {
@@ -309,7 +314,7 @@ pub(crate) fn between(shared: &[Shared], own: usize, other: usize) -> f64 {
     })
 }
 
-/// Return the weights of all shared keywords and names if one pair of sentences shares all of them.
+/// Return the weights of all shared keywords and names, if a single pair of sentences shares all of them.
 pub(crate) fn in_one_pair(keywords: &[Shared], names: &[Shared]) -> Option<(f64, f64)> {
     let all = keywords.iter().chain(names);
     let (own, other) = all.fold((!0, !0), |(own, other), s| (own & s.own, other & s.other));

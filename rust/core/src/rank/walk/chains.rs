@@ -7,7 +7,7 @@ use super::trace::Pair;
 use super::worth::LANES;
 use crate::sparse::{rank_order, Scored};
 
-/// Two partners, how far their pair is below the best, and what they cover together.
+/// Two partners, the distance of their pair's score from the best, and their joint coverage of the query.
 #[derive(Debug)]
 struct Chain {
     partners: [usize; 2],
@@ -19,8 +19,8 @@ struct Chain {
 pub(super) struct Chains<'a> {
     partners: &'a [u32],
     plan: &'a Plan,
-    /// The best pairs so far: i times [`LANES`] plus j, i < j, with the better of the two directions,
-    /// rounded.
+    /// The best pairs so far, coded as i times [`LANES`] plus j with i < j, with the rounded score of the
+    /// better direction.
     found: Vec<Scored>,
     chains: Vec<Chain>,
     shares: Vec<f64>,
@@ -33,8 +33,8 @@ impl<'a> Chains<'a> {
         Self { partners, plan, found, chains, shares: Vec::new(), own: Vec::new() }
     }
 
-    /// Pair the partner with every other one and return the score of its best pair, at least 0. `plus` is its
-    /// contribution to a pair's score. Only pairs that may be the best or among the best ten are computed
+    /// Pair the partner with every other partner and return the score of its best pair, at least 0. `plus` is
+    /// its contribution to a pair's score. Only pairs that may be the best, or among the best ten, are scored
     /// exactly.
     pub fn pairs_of(&mut self, pairs: &mut Pairs<'_>, partner: usize, plus: f64) -> f64 {
         let unit = self.partners[partner];
@@ -67,12 +67,12 @@ impl<'a> Chains<'a> {
             None => self.found.push(Scored { id, score }),
         }
         self.found.sort_unstable_by(rank_order);
-        // More than needed: a pair that falls out may come back by its other direction only with its present
-        // score.
+        // Keep more pairs than needed: a pair that drops out can return through its other direction only with
+        // its present score.
         self.found.truncate(self.plan.chains);
     }
 
-    /// Finish after the last pair.
+    /// Finish after the last pair was added.
     pub fn close(&mut self, pairs: &Pairs<'_>) {
         let Self { plan, found, chains, shares, .. } = self;
         *shares = pairs.shares();
@@ -85,7 +85,7 @@ impl<'a> Chains<'a> {
         }));
     }
 
-    /// Return the pairs that are extended, for an explanation.
+    /// Return the pairs that chains extend, for an explanation.
     pub fn kept(&self) -> Vec<Pair> {
         let pair = |chain: &Chain| Pair {
             units: chain.partners.map(|i| self.partners[i]),
@@ -95,7 +95,7 @@ impl<'a> Chains<'a> {
         self.chains.iter().map(pair).collect()
     }
 
-    /// Return the score of the best chain with the current candidate, `unit`, as the third; 0 if there are no
+    /// Return the score of the best chain that ends with the current candidate, `unit`; 0 if there are no
     /// pairs.
     pub fn best(&mut self, pairs: &mut Pairs<'_>, unit: u32) -> f64 {
         if self.chains.is_empty() {
@@ -108,7 +108,7 @@ impl<'a> Chains<'a> {
             let new: f64 = new.map(|((own, both), share)| (own - both).max(0.0) * share).sum();
             plan.chain_cover * new - chain.loss
         };
-        // Of the chains with a partner only the best matters.
+        // Of the chains through one partner, only the best matters.
         let mut base = [f64::NEG_INFINITY; LANES];
         let mut met = 0u64;
         for chain in chains.iter() {

@@ -1,12 +1,13 @@
-//! What the candidates of a query show about the collection: whether its units have distinct subjects and mention
-//! those of others, so that a second hop can be recognised.
+//! Properties of the collection, estimated from the candidates of a query: whether units have distinct
+//! subjects, and whether they mention the subjects of others. Both are needed to recognise a second hop.
 
 use crate::items::Items;
 use crate::rank::links_view::{LinksView, NONE};
 use crate::rank::question::Question;
 use crate::sparse::Scored;
 
-/// If fewer candidates than this share have a subject, the others count as candidates without a distinct one.
+/// If a smaller share of the candidates has a subject, the others count as candidates without a distinct
+/// subject.
 const TITLED: f64 = 0.6;
 
 /// Counts of the candidates of round 1.
@@ -21,7 +22,7 @@ pub(super) struct Collection {
     pub mentioning: usize,
     /// Whether the query names a subject.
     pub named: bool,
-    /// Candidates of whose document there are others.
+    /// Candidates whose document has other candidates.
     pub accompanied: usize,
 }
 
@@ -55,12 +56,13 @@ impl Collection {
         2 * self.titled >= self.candidates
     }
 
-    /// Return how many distinct subjects there are for each candidate with a subject, and at least for [`TITLED`] of all.
+    /// Return the number of distinct subjects divided by the number of candidates with a subject, which
+    /// counts as at least [`TITLED`] of all candidates.
     pub fn distinct(&self) -> f64 {
         self.subjects as f64 / (self.titled as f64).max(TITLED * self.candidates as f64).max(1.0)
     }
 
-    /// Return the share of the candidates of whose document there are others.
+    /// Return the share of candidates whose document has other candidates.
     pub fn company(&self) -> f64 {
         self.accompanied as f64 / self.candidates.max(1) as f64
     }
@@ -71,7 +73,7 @@ impl Collection {
     }
 }
 
-/// Return how many candidates are not the only one of their document.
+/// Return the number of candidates whose document has other candidates.
 fn accompanied(documents: Items<'_, u32>, pool: &[Scored]) -> usize {
     let mut of: Vec<u32> = pool.iter().map(|one| documents[one.id as usize]).collect();
     of.sort_unstable();

@@ -1,4 +1,4 @@
-//! Vectors in the walk, and its stage 3: the query vector is moved towards the best sentences.
+//! Vectors in the walk, and its stage 3, which moves the query vector towards the best sentences.
 
 use crate::error::{Error, Result};
 use crate::progress::Progress;
@@ -13,7 +13,7 @@ const ANCHOR_STEP: f64 = 0.5;
 const ANCHOR_WEIGHT: f64 = 3.0;
 const ANCHOR_GAP: f64 = 0.1;
 
-/// Vectors of units and sentences of length 1 (or zero), and the query's.
+/// Vectors of units and sentences, normalised to length 1 (or zero), and the query's vector.
 #[derive(Debug, Clone)]
 pub struct Dense<'a> {
     units: Rows<'a>,
@@ -24,7 +24,7 @@ pub struct Dense<'a> {
 }
 
 impl<'a> Dense<'a> {
-    /// Prepare the query for the rows of units and of sentences.
+    /// Prepare the query for comparison with the rows of units and of sentences.
     pub fn new(units: Rows<'a>, sentences: Signs<'a>, query: &'a [f32]) -> Result<Self> {
         if units.dim() != sentences.dim() {
             let (one, other) = (units.dim(), sentences.dim());
@@ -52,7 +52,7 @@ impl<'a> Dense<'a> {
         self.query.iter().all(|&x| x == 0.0)
     }
 
-    /// Return the length of the query.
+    /// Return the length of the query's vector.
     pub(crate) fn length(&self) -> f64 {
         reference_dot(self.query, self.query).sqrt()
     }
@@ -76,7 +76,7 @@ impl<'a> Dense<'a> {
         Ok(())
     }
 
-    /// Return one unit as a query for the others.
+    /// Return the vector of one unit, prepared as a query for the other units.
     pub(crate) fn ask_unit(&self, unit: u32) -> Asked<'a> {
         self.units.ask_row(unit)
     }
@@ -92,8 +92,9 @@ impl<'a> Dense<'a> {
     }
 }
 
-/// Stage 3: move the query's vector half-way towards the nearest sentence of each of the best units, one at a
-/// time; every candidate gains by its similarity to a vector that it did not move itself.
+/// Stage 3: for each of the best units in turn, move the query vector half-way towards the unit's nearest
+/// sentence. Every candidate gains by its similarity to the moved vectors, except those that it caused
+/// itself.
 pub(crate) fn move_question(
     links: &LinksView<'_>,
     dense: &Dense<'_>,

@@ -1,7 +1,8 @@
-//! Explanations of the walk's ranks: the partner of a unit's best pair, the pair of partners that it extends
-//! to its best chain, and the bridges to them, that is, what both share and the query does not contain.
+//! Explanations of the walk's ranks: the partner of a unit's best pair, the pair of partners that its best
+//! chain extends, and the bridges to them. A bridge is an item that two units share and the query does not
+//! contain.
 //!
-//! Computed after a ranking, from its [`Trace`], for the few units that are shown.
+//! Explanations are computed after a ranking, from its [`Trace`], for the few units that are shown.
 
 use super::dense::Dense;
 use super::pairs::Pairs;
@@ -15,27 +16,28 @@ use crate::rank::question::Question;
 use crate::sparse::CsrView;
 use std::cmp::Ordering;
 
-/// Maximum number of bridges of a pair: more than anybody reads, so that the rest can be counted.
+/// Maximum number of bridges of a pair. It is higher than anybody reads, so that the number of omitted
+/// bridges can be shown.
 const BRIDGES: usize = 32;
 
 /// A kind of connection between two units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// The unit mentions the other's subject.
+    /// The unit mentions the other unit's subject.
     Mentions,
-    /// The other mentions the unit's subject.
+    /// The other unit mentions the unit's subject.
     Mentioned,
-    /// Both contain a name.
+    /// Both units contain a name.
     Name,
-    /// Both contain a keyword.
+    /// Both units contain a keyword.
     Keyword,
-    /// The unit's document cites the other's.
+    /// The unit's document cites the other unit's document.
     Cites,
-    /// The other's document cites the unit's.
+    /// The other unit's document cites the unit's document.
     Cited,
-    /// The unit refers to the other by a label.
+    /// The unit refers to the other unit by a label.
     Refers,
-    /// The unit comes after the other.
+    /// The unit follows the other unit.
     Follows,
 }
 
@@ -58,11 +60,11 @@ impl Kind {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bridge {
     pub kind: Kind,
-    /// In lower case, as in the index.
+    /// The item in lower case, as in the index.
     pub text: String,
-    /// Number of units that have it; of a subject the number of units that mention it.
+    /// Number of units that have the item; for a subject, the number of units that mention it.
     pub units: u32,
-    /// idf / ln n: 1 if hardly any other unit has it, 0 if all have it.
+    /// idf / ln n: close to 1 if hardly any other unit has the item, 0 if all have it.
     pub rarity: f64,
 }
 
@@ -84,15 +86,15 @@ pub struct Chain {
     pub between: Vec<Bridge>,
 }
 
-/// Why one unit has its rank. Units that were not candidates have neither.
+/// The reasons for the rank of one unit. A unit that was not a candidate has neither a pair nor a chain.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Reason {
-    /// The other unit of its best pair.
+    /// The other unit of the best pair.
     pub partner: Option<Step>,
     pub chain: Option<Chain>,
 }
 
-/// Return the reasons for `units`, from the trace of the ranking of the same query.
+/// Return the reasons for the ranks of `units`, from the trace of the ranking of the same query.
 pub fn explain(
     links: &LinksView<'_>,
     dense: Option<&Dense<'_>>,
@@ -142,8 +144,8 @@ fn best_partner(pairs: &mut Pairs<'_>, unit: u32, partners: &[u32]) -> Option<(u
     best
 }
 
-/// Return (linked partner, other partner, score) of the best chain with the unit as the third; the unit must
-/// be linked to the first and be neither of the two.
+/// Return (linked partner, other partner, score) of the best chain with the unit as the third member. The
+/// unit must be linked to the first partner and be neither of the two.
 fn best_chain(pairs: &mut Pairs<'_>, unit: u32, trace: &Trace) -> Option<(u32, u32, f64)> {
     let mut own = Vec::new();
     pairs.covers(unit, &mut own);
@@ -169,15 +171,15 @@ fn beyond(own: &[f64], pair: &Pair, shares: &[f64]) -> f64 {
     new.map(|((own, both), share)| (own - both).max(0.0) * share).sum()
 }
 
-/// Return the items that both units share and the query does not contain: subjects that one mentions, names,
-/// keywords. Parts of longer items are omitted. Keywords less rare than `least` are ignored.
+/// Return the items that both units share and the query does not contain: subjects that one of them mentions,
+/// names and keywords. Parts of longer items are omitted, and so are keywords less rare than `least`.
 pub fn bridges(links: &LinksView<'_>, question: &Question, unit: u32, other: u32, least: f64) -> Vec<Bridge> {
     let log = (links.units().max(2) as f64).ln();
     let mut found = Vec::new();
     for (kind, by, of) in [(Kind::Mentions, unit, other), (Kind::Mentioned, other, unit)] {
         let subject = links.unit_subject[of as usize];
         let known = question.subjects.binary_search(&subject).is_ok()
-            // Units of one section inherit their subject: see `mentions`.
+            // Units of one section inherit the same subject: see `mentions`.
             || links.unit_subject[by as usize] == subject;
         if subject != NONE && !known && links.unit_mentions.row(by as usize).contains(&subject) {
             let at = subject as usize;
@@ -196,7 +198,7 @@ pub fn bridges(links: &LinksView<'_>, question: &Question, unit: u32, other: u32
             found.push(Bridge { kind: Kind::Keyword, text, units, rarity });
         }
     }
-    // Subjects, names, keywords; in each group the rarest first, then the longest.
+    // Subjects, then names, then keywords; in each group the rarest first, then the longest.
     found.sort_by(|a, b| {
         let rarer = b.rarity.partial_cmp(&a.rarity).unwrap_or(Ordering::Equal);
         let longer = b.text.len().cmp(&a.text.len());
@@ -211,12 +213,12 @@ pub fn bridges(links: &LinksView<'_>, question: &Question, unit: u32, other: u32
     kept
 }
 
-/// Return whether the words of one text are words of the other.
+/// Return whether the words of one text are among the words of the other.
 fn holds(text: &str, words: &str) -> bool {
     words.split(' ').all(|word| text.split(' ').any(|known| known == word))
 }
 
-/// Return the ids of both rows that are not among `but`; all ascend.
+/// Return the ids that both rows have and `but` lacks. All three ascend.
 fn common(rows: &CsrView<'_>, a: u32, b: u32, but: &[u32]) -> Vec<usize> {
     let other = rows.row(b as usize);
     let both = rows.row(a as usize).iter().filter(|x| other.binary_search(x).is_ok());

@@ -1,27 +1,29 @@
 //! The walk: multi-hop ranking without an LLM, in two rounds with chains of three units.
 //!
 //! Round 1 finds candidates through items that units share outside the query (`pool`) and ranks them by the
-//! best linked pair that they form (`pairs`); a pair takes into account who mentions whom and whether the
-//! query names the partner. Round 2 removes from the query what the best pair covers and walks again from the
-//! matches of the rest; the best of round 1 walk one more step. Both add candidates and partners. The final
-//! score is a weighted sum of the best pair, the best chain, the direct matches, the step, and the comparison
-//! of the query with the candidate's subject; with vectors the query is then moved towards the best sentences
-//! (`dense`). In the first two places the direct match has more weight: the two units of a pair share its
-//! score, and for a query that one unit answers only the direct match distinguishes them.
+//! best linked pair that they form (`pairs`). The score of a pair depends on which unit mentions the other's
+//! subject and on whether the query names the partner. Round 2 removes from the query the keywords that the
+//! best pair covers, and walks again from the matches of the remaining keywords. It also walks one more step
+//! from the best units of round 1. Both walks add candidates and partners. The final score is a weighted sum
+//! of the best pair, the best chain, the direct matches, the step, and the comparison of the query with the
+//! candidate's subject; with vectors the query is then moved towards the best sentences (`dense`). The direct
+//! match has more weight at the first two ranks. Both units of a pair have the pair's score, so for a query
+//! that one unit answers, only the direct match distinguishes them.
 //!
-//! A second hop is recognised by subjects: a unit is about one, and others mention it. In a chat, in code, on web
-//! pages and among the sections of a manual units have no subject or share a few, and what candidates share is chance. If
-//! the candidates of round 1 have few distinct subjects, the direct match therefore replaces the pairs, in part or
-//! wholly; for a collection with a subject for each unit nothing changes. The direct match counts more, too, if the query
-//! names no subject and few candidates mention one, as abstracts, whose titles do not occur in other texts. What then says
-//! more about a unit is its document: a unit gains by what else of it matches (`company`).
+//! A second hop is recognised by subjects: a unit has a subject, and other units mention it. In chats, code,
+//! web pages and manuals, units have no subject or share a few subjects, so the items that candidates share
+//! are coincidental. If the candidates of round 1 have few distinct subjects, the direct match therefore
+//! replaces the pairs, partly or wholly. Nothing changes for a collection in which each unit has its own
+//! subject. The direct match also counts more if the query names no subject and few candidates mention one.
+//! Abstracts are an example, because their titles do not occur in other texts. In such collections the
+//! document is better evidence: a unit gains if other units of its document match (`company`).
 //!
-//! Everything that is sorted is rounded first (`ties`): candidates, pairs, the best of either round and the
-//! final scores have the same order on every processor. Ties go to the smaller id in stage 1, and later to
-//! the candidate that stage 1 puts first.
+//! All scores are rounded before sorting (`ties`), so candidates, pairs, the best units of both rounds and
+//! the final scores have the same order on every processor. Ties are decided by the smaller id in stage 1,
+//! and by the order of stage 1 later.
 //!
-//! The direct match in the sum is necessary: without it, half of the questions that one passage answers lose
-//! their first place.
+//! The direct match is a necessary term: without it, half of the questions that a single passage answers no
+//! longer have that passage at rank 1.
 
 mod ahead;
 mod bridges;
@@ -50,7 +52,7 @@ use crate::sparse::{leaves, rank_order, Leaders, Mask, Scored};
 use ahead::ask_ahead;
 use chains::Chains;
 use collection::Collection;
-use company::accompany;
+use company::company_of;
 use dense::move_question;
 pub use dense::Dense;
 use pairs::Pairs;
@@ -92,11 +94,11 @@ struct Row {
     company: f64,
 }
 
-/// The units, and their links.
+/// The units' lengths and documents.
 #[derive(Debug, Clone, Copy)]
 pub struct Units<'a> {
     pub lengths: Lengths<'a>,
-    /// The document of each unit, those of one document together. Without it no unit has company.
+    /// The document of each unit. Units of one document are adjacent. Without documents no unit has company.
     pub documents: Option<Items<'a, u32>>,
 }
 
@@ -106,27 +108,27 @@ impl<'a> From<Lengths<'a>> for Units<'a> {
     }
 }
 
-/// The lengths of units.
+/// Unit lengths, in one of three forms.
 #[derive(Debug, Clone, Copy)]
 pub enum Lengths<'a> {
-    /// The number of keywords.
+    /// The length is the number of keywords.
     Keywords,
     /// log(1 + length) of each unit.
     Given(&'a [f64]),
-    /// The number of characters: start and end of each unit.
+    /// The length is the number of characters, from the start and end of each unit.
     Spans(Items<'a, u32>),
 }
 
 /// Return the best `top` units, best first.
 ///
-/// `lengths`: log(1 + length) of each unit. The first two places are chosen by a sum in which the direct match has more weight; their reported score is
-/// that of the ordinary sum, raised if necessary to the least score above those that follow. Units that are
-/// not candidates follow in the order of stage 1, with their stage-1 score less 10,000. Without vectors, a
-/// query without known keywords finds nothing; with vectors it is ranked by them alone. With learned weights of terms,
-/// these are the direct match of round 1; pairs and round 2 are of keywords as always. Only units that pass
-/// `mask` are returned, and as many candidates as usual are taken from these; the best of the others serve as
-/// partners and bridges.
-#[allow(clippy::too_many_arguments)] // the index, the question, and how it is ranked
+/// `lengths`: log(1 + length) of each unit. The units at the first two ranks are chosen by a sum that gives
+/// the direct match more weight. Their reported score is the ordinary sum, raised if necessary to just above
+/// the scores that follow. Units that are not candidates follow in the order of stage 1, with their stage-1
+/// score minus 10,000. Without vectors, a query without known keywords finds nothing; with vectors it is
+/// ranked by them alone. Learned term weights, if given, are the direct match of round 1; pairs and round 2
+/// still use keywords. Only units that pass `mask` are returned, and the usual number of candidates is taken
+/// from them. The best of the other units still serve as partners and bridges.
+#[allow(clippy::too_many_arguments)] // the index, the question and the ranking parameters
 pub fn rank(
     links: &LinksView<'_>,
     units: Units<'_>,
@@ -176,7 +178,7 @@ pub fn rank(
     let mut pairs = Pairs::new(links, dense, known, &early, plan.worth(), buffers);
     let best = task.round_one(&pool, early.len(), &mut rows, &mut pairs)?;
 
-    // Round 2: matches of the rest of the query, and a step from the best.
+    // Round 2: matches of the uncovered keywords, and one step from the best units.
     let winner = rows[best[0]].unit;
     let after = task.reach_rest(winner, best_partner(&mut pairs, winner, &early), rest)?;
     let seeds: Vec<u32> = best.iter().take(plan.seeds).map(|&at| rows[at].unit).collect();
@@ -202,7 +204,9 @@ pub fn rank(
     pairs.extend(&columns[early.len()..]);
     let chains = task.round_two(&columns, early.len(), in_pool, &mut rows, &mut pairs)?;
     if let Some(documents) = documents.filter(|_| plan.company > 0.0) {
-        accompany(documents, |unit| stage1.f(unit), &mut rows);
+        let units: Vec<u32> = rows.iter().map(|row| row.unit).collect();
+        let company = company_of(documents, |unit| stage1.f(unit), &units);
+        rows.iter_mut().zip(company).for_each(|(row, company)| row.company = company);
     }
     rows.retain(|row| leaves(mask, row.unit));
     trace.keep(&columns, &pairs.bonus, plan.worth(), || chains.kept());
@@ -210,7 +214,7 @@ pub fn rank(
     finish(links, dense, plan, &rows, &order, top)
 }
 
-/// Input of a ranking.
+/// The input of a ranking.
 struct Task<'a> {
     links: &'a LinksView<'a>,
     lengths: Lengths<'a>,
@@ -221,7 +225,7 @@ struct Task<'a> {
 }
 
 impl<'a> Task<'a> {
-    /// Create a candidate with the terms that depend only on the query.
+    /// Create a candidate with the terms that depend only on the query and the candidate.
     fn row(&self, subjects: &mut Subjects, unit: u32, stage1: f64) -> Row {
         let length = match self.lengths {
             Lengths::Given(lengths) => lengths[unit as usize],
@@ -235,11 +239,12 @@ impl<'a> Task<'a> {
         Row { unit, stage1, named, subject, length, ..Row::default() }
     }
 
-    /// Return the candidates of round 1: the best of `order`, and with a filter its partners.
+    /// Return the candidates of round 1: the best of `order`. With a filter, also return the partners of
+    /// round 1.
     fn candidates(&self, stage1: &Reach<'_>, order: &[Scored]) -> Vec<Scored> {
         let mut pool = order[..order.len().min(self.plan.pool)].to_vec();
         if let Some(mask) = self.mask {
-            // The overall best are the partners of round 1, whether or not they pass the filter.
+            // The best units overall are the partners of round 1, whether or not they pass the filter.
             let bridges = stage1.best(self.plan.partners);
             pool.extend(bridges.iter().filter(|one| !mask.has(one.id)));
             pool.sort_unstable_by(rank_order);
@@ -247,8 +252,8 @@ impl<'a> Task<'a> {
         pool
     }
 
-    /// Compute the best pair of each candidate with the first `partners`; return indices of the rows, best
-    /// first.
+    /// Compute the best pair of each candidate with the first `partners`. Returns the indices of the rows,
+    /// best first.
     fn round_one(
         &self,
         pool: &[Scored],
@@ -271,7 +276,7 @@ impl<'a> Task<'a> {
         Ok(ordered(rows.iter().map(shown)))
     }
 
-    /// Run stage 1 again, from what two units leave uncovered of the query.
+    /// Run stage 1 again for the part of the query that two units leave uncovered.
     fn reach_rest<'s>(&self, winner: u32, partner: u32, scratch: &'s mut PoolScratch) -> Result<Reach<'s>> {
         let (links, plan) = (self.links, self.plan);
         let mine = saturations(links, self.question, winner);
@@ -290,8 +295,8 @@ impl<'a> Task<'a> {
         )
     }
 
-    /// Compute the best pair and the best chain of each candidate; `columns` are all partners, the first
-    /// `early` of them those of round 1, and the first `in_pool` rows its candidates.
+    /// Compute the best pair and the best chain of each candidate. `columns` are all partners; the first
+    /// `early` of them are the partners of round 1. The first `in_pool` rows are the candidates of round 1.
     fn round_two(
         &self,
         columns: &'a [u32],
@@ -318,9 +323,9 @@ impl<'a> Task<'a> {
             if place.is_some() {
                 pairs.at_most(row.unit);
             } else if !leaves(self.mask, row.unit) {
-                continue; // it is not a partner, and not returned
+                continue; // neither a partner nor returned
             } else {
-                // Pairs of the pool with the partners of round 1 are already computed.
+                // Pairs of round-1 candidates with the partners of round 1 are already computed.
                 let from = if k < in_pool { early } else { 0 };
                 row.pair = pairs.best(row.unit, row.pair, from..columns.len(), self.progress)?;
             }
@@ -344,7 +349,7 @@ fn weighted_sum(plan: &Plan, is_dense: bool, r: &Row) -> f64 {
         + plan.company * r.company
 }
 
-/// Compute the weighted sum, add stage 3 if there are vectors, and return the final order.
+/// Compute the weighted sums, add stage 3 if there are vectors, and return the final order.
 fn finish(
     links: &LinksView<'_>,
     dense: Option<&Dense<'_>>,
@@ -375,8 +380,8 @@ fn finish(
     Ok(found)
 }
 
-/// Make the scores consistent with the order: a first place that the other sum brought there gets the least
-/// score that puts it there.
+/// Make the scores consistent with the order: raise the score of a unit that the other sum moved to a first
+/// rank to the least score that keeps it there.
 fn lift(found: &mut [Scored], first: usize) {
     for at in (1..found.len().min(first + 1)).rev() {
         let below = found[at].score;
@@ -385,7 +390,7 @@ fn lift(found: &mut [Scored], first: usize) {
     }
 }
 
-/// Return the indices of scores, the greatest first; of those that are equal after rounding, the first.
+/// Return the indices of the scores, greatest first. Scores that are equal after rounding keep their order.
 fn ordered(scores: impl Iterator<Item = f64>) -> Vec<usize> {
     let mut all: Vec<Scored> =
         scores.map(round_score).zip(0..).map(|(score, id)| Scored { id, score }).collect();
@@ -393,7 +398,8 @@ fn ordered(scores: impl Iterator<Item = f64>) -> Vec<usize> {
     all.iter().map(|s| s.id as usize).collect()
 }
 
-/// Return the partner of a unit's best pair; the first of equal ones. A pair with itself scores 0.
+/// Return the partner of a unit's best pair, the first one if several are equal. A pair of a unit with itself
+/// scores 0.
 fn best_partner(pairs: &mut Pairs<'_>, unit: u32, partners: &[u32]) -> u32 {
     pairs.at_most(unit);
     let worth = |i: usize| if partners[i] == unit { 0.0 } else { pairs.exactly(unit, i) };
@@ -410,7 +416,7 @@ fn saturations(links: &LinksView<'_>, question: &Question, unit: u32) -> Vec<f64
     out
 }
 
-/// Rank every unit by its vector only.
+/// Rank every unit by its vector alone.
 fn by_vectors(
     links: &LinksView<'_>,
     dense: &Dense<'_>,

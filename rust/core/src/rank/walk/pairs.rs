@@ -1,7 +1,7 @@
 //! Stage 2 of the walk: a candidate's score is that of the best linked pair it forms with a partner.
 //!
-//! Every partner gets an upper bound on the pair's score that needs no roots and no single sentences;
-//! partners are then scored exactly, best bound first, for as long as they could win.
+//! An upper bound of the pair's score is computed for every partner, without roots and without single
+//! sentences. Partners are then scored exactly, best bound first, until no bound exceeds the best score.
 
 use super::bridges::{between, in_one_pair, meeting, Shared, BLOCK};
 use super::dense::Dense;
@@ -15,21 +15,21 @@ use crate::rank::question::Question;
 const DENSE_WEIGHT: f64 = 6.0;
 const SENTENCE_SHARE: f64 = 0.5;
 
-/// What one candidate shares with every partner, and in which of its sentences.
+/// The items that one candidate shares with every partner, and the sentences in which they occur.
 struct Candidate {
     unit: u32,
-    /// By partner: weights of the shared keywords and names, as units; and of those that a sentence of either
-    /// has and its unit lacks.
+    /// For each partner: the weights of keywords and names shared as units, and the weights of those found in
+    /// a sentence of one unit and missing from that unit's row.
     keywords: [f64; LANES],
     names: [f64; LANES],
     more_keywords: [f64; LANES],
     more_names: [f64; LANES],
-    /// The score of the units without the link's roots.
+    /// The score of the two units without the roots of the link.
     plain: [f64; LANES],
     mention: [f64; LANES],
     /// Saturation of the query's keywords.
     own: Vec<f64>,
-    /// The query's keywords in each of the sentences taken, and in all of them.
+    /// The query's keywords in each of the loaded sentences, and in all of them.
     sets: [u64; BLOCK],
     every: u64,
     taken: std::ops::Range<usize>,
@@ -45,7 +45,7 @@ pub(crate) struct Pairs<'a> {
     question: &'a Question,
     scratch: &'a mut PairScratch,
     worth: Worth,
-    /// Added to the units' score in every pair with partner i.
+    /// Constant added to the unit score of every pair with partner i.
     pub bonus: [f64; LANES],
     /// Maximum that vectors can add to a pair.
     explained_at_most: f64,
@@ -78,7 +78,7 @@ impl<'a> Pairs<'a> {
             shared_keywords: Vec::new(),
             shared_names: Vec::new(),
         };
-        // With c limited to 0.98 the projection of q is at most sqrt(2.02) |q|, for vectors of length 1.
+        // With c limited to 0.98, the projection of q is at most sqrt(2.02) |q| for vectors of length 1.
         let explained_at_most = dense.map_or(0.0, |d| DENSE_WEIGHT * 1.5 * d.length().max(1e-3));
         let bonus = [0.0; LANES];
         let mut pairs =
@@ -93,8 +93,8 @@ impl<'a> Pairs<'a> {
         partners.extend(links, *dense, question, ids, scratch);
     }
 
-    /// Return the score of the best pair of a unit with any of the partners `among` except itself; at least
-    /// `best`.
+    /// Return the score of the best pair of a unit with one of the partners `among` other than itself, or
+    /// `best` if that is greater.
     pub fn best(
         &mut self,
         unit: u32,
@@ -118,8 +118,8 @@ impl<'a> Pairs<'a> {
         Ok(best)
     }
 
-    /// Return upper bounds for the pairs of a unit with every partner; 0 with itself. Makes the unit the
-    /// current candidate.
+    /// Return upper bounds for the pairs of a unit with every partner; 0 for the unit itself. Makes the unit
+    /// the current candidate.
     pub fn at_most(&mut self, unit: u32) -> [f64; LANES] {
         self.begin(unit);
         let mut most = [f64::NEG_INFINITY; LANES];
@@ -145,7 +145,7 @@ impl<'a> Pairs<'a> {
         best
     }
 
-    /// Return the sentences of a unit in portions; one empty portion if it has none.
+    /// Return the sentences of a unit in blocks; one empty block if it has no sentences.
     fn chunks(&self, unit: u32) -> impl ExactSizeIterator<Item = std::ops::Range<usize>> {
         let all = self.links.sentences(unit as usize);
         let count = all.len().div_ceil(BLOCK).max(1);
@@ -155,7 +155,7 @@ impl<'a> Pairs<'a> {
         })
     }
 
-    /// Start the candidate as a unit: all of its score with each partner except the link's roots.
+    /// Start a candidate: compute its score with each partner, except for the roots of the link.
     fn begin(&mut self, unit: u32) {
         let Self { links, dense, partners, scratch, worth, now, bonus, .. } = self;
         let width = partners.ids.len();
@@ -192,7 +192,7 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// Take sentences of the candidate, at most [`BLOCK`].
+    /// Load at most [`BLOCK`] sentences of the candidate.
     fn take(&mut self, taken: std::ops::Range<usize>) {
         let Self { links, partners, scratch, now, .. } = self;
         now.sets[..taken.len()].fill(0);
@@ -206,7 +206,7 @@ impl<'a> Pairs<'a> {
         now.taken = taken;
     }
 
-    /// Return upper bounds of the pairs with each partner, by the sentences taken.
+    /// Return upper bounds of the pairs with each partner, based on the loaded sentences.
     fn bounds(&self, unit: u32, among: std::ops::Range<usize>) -> [f64; LANES] {
         let Self { partners, now, .. } = self;
         let mut bounds = [f64::NEG_INFINITY; LANES];
@@ -241,15 +241,16 @@ impl<'a> Pairs<'a> {
             + 1e-12
     }
 
-    /// Return how strongly the current candidate, `unit`, is linked to partner i, regardless of coverage:
-    /// units, best sentences and mentions. 0 for itself. Values up to `floor` may be returned as less.
+    /// Return how strongly the current candidate, `unit`, is linked to partner i, regardless of coverage: by
+    /// shared items, best sentences and mentions. 0 for the unit itself. Values up to `floor` may be returned
+    /// too low.
     pub fn linked(&mut self, unit: u32, i: usize, floor: f64) -> f64 {
         if self.partners.ids[i] == unit {
             return 0.0;
         }
         let Self { now, worth, .. } = &*self;
         let whole = (1.0 - SENTENCE_SHARE) * (link(worth, now.keywords[i], now.names[i]) + now.mention[i]);
-        // Minimum score of a pair of sentences, slightly less because of rounding.
+        // Minimum score that a pair of sentences must exceed, reduced slightly because of rounding.
         let least = ((floor - whole) / SENTENCE_SHARE - 1e-9).max(0.0);
         let mut best = least;
         let chunks = self.chunks(unit);
@@ -287,8 +288,8 @@ impl<'a> Pairs<'a> {
         whole + SENTENCE_SHARE * best
     }
 
-    /// Return how well the current candidate covers each of the query's keywords that count, 0 to 1: as a
-    /// unit and in any of its sentences.
+    /// Return how well the current candidate covers each counted keyword of the query, from 0 to 1, as a unit
+    /// and in any of its sentences.
     pub fn covers(&mut self, unit: u32, out: &mut Vec<f64>) {
         let mut every = self.now.every;
         let chunks = self.chunks(unit);
@@ -308,13 +309,14 @@ impl<'a> Pairs<'a> {
         self.partners.saturated.iter().enumerate().map(|(bit, row)| half(row[i], every, bit)).collect()
     }
 
-    /// Return the shares of the query's keywords that count; they sum to 1.
+    /// Return the share of each counted keyword of the query. They sum to 1.
     pub fn shares(&self) -> Vec<f64> {
         let full = if self.dense.is_some() { self.worth.cover_dense } else { self.worth.cover };
         self.partners.cover.weights.iter().map(|w| w / full).collect()
     }
 
-    /// Return the greater of `best` and the exact pair with partner i, by the sentences taken.
+    /// Return the greater of `best` and the exact score of the pair with partner i, based on the loaded
+    /// sentences.
     fn closely(&mut self, i: usize, mut best: f64) -> f64 {
         let Self { dense, partners, scratch, now, explained_at_most, worth, .. } = self;
         let base = (1.0 - SENTENCE_SHARE) * (now.plain[i] + link(worth, now.keywords[i], now.names[i]));
@@ -352,7 +354,7 @@ impl<'a> Pairs<'a> {
     }
 }
 
-/// Iterate over the positions of the bits of a set, ascending.
+/// Iterate over the positions of the set bits, ascending.
 fn bits(mut set: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let at = (set != 0).then(|| set.trailing_zeros() as usize);
@@ -365,7 +367,7 @@ fn half(saturation: f64, set: u64, bit: usize) -> f64 {
     (1.0 - SENTENCE_SHARE) * saturation + SENTENCE_SHARE * (set >> bit & 1) as f64
 }
 
-/// Return the maximum and its index: the first of equal ones. NaN is ignored.
+/// Return the maximum and its index, the first if several are equal. NaN is ignored.
 pub(crate) fn greatest(numbers: &[f64]) -> Option<(usize, f64)> {
     let mut found = None;
     let mut most = f64::NEG_INFINITY;

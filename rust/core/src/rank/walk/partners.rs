@@ -1,4 +1,4 @@
-//! The partners' side of stage 2: everything that does not depend on the candidate.
+//! The partners' side of stage 2: values that do not depend on the candidate.
 
 use crate::rank::links_view::{LinksView, NONE};
 use crate::rank::numbers::Numbers;
@@ -24,13 +24,14 @@ pub(crate) struct Partners {
     /// The sentences of all partners.
     pub sentences: Vec<u32>,
     pub cover: Cover,
-    /// Less rare keywords are ignored.
+    /// Keywords less rare than this are ignored.
     least: f64,
-    /// By the query's keyword: its saturation in each partner.
+    /// For each keyword of the query: its saturation in each partner.
     pub saturated: Vec<[f64; LANES]>,
-    /// What each partner by itself covers of the query.
+    /// The coverage of the query by each partner alone.
     pub alone: [f64; LANES],
-    /// The query's keywords in each sentence, and in all sentences of each partner and of each block.
+    /// The query's keywords in each sentence, in all sentences of each partner, and in all sentences of each
+    /// block.
     pub sets: Vec<u64>,
     pub unit_unions: [u64; LANES],
     pub unions: Vec<u64>,
@@ -125,14 +126,14 @@ impl Partners {
     }
 }
 
-/// Return BM25's saturation of the `at`-th keyword of a unit.
+/// Return BM25's saturation of keyword number `at` of a unit.
 #[inline]
 pub(crate) fn saturation(links: &LinksView<'_>, unit: u32, at: usize) -> f64 {
     let tf = links.unit_tf[links.unit_keywords.indptr[unit as usize] as usize + at];
     links.saturations.of(links.unit_length[unit as usize], tf)
 }
 
-/// Iterate over the query's keywords in a row: their positions in the query and in the row.
+/// Iterate over the query's keywords that a row contains: their positions in the query and in the row.
 pub(crate) fn asked_keywords<'a>(
     row: &'a [u32],
     asked: &'a [u32],
@@ -151,14 +152,15 @@ fn name_rows<'a>(links: &LinksView<'a>) -> Rows<'a> {
 
 // Coverage: the share of the query's keywords that sets of them contain.
 
-/// A query's keywords are bits of one number: of longer queries only the rarest count.
+/// Maximum number of counted keywords: each is one bit of an integer. Of longer queries only the rarest
+/// keywords count.
 const MAX_TERMS: usize = 64;
 
-/// Weighted share of the query's keywords, for sets of them given as bits.
+/// Weighted share of the query's keywords, for sets of keywords represented as bits.
 pub(super) struct Cover {
-    /// The bit of each of the query's keywords; those that do not count have none.
+    /// The bit of each keyword of the query. Keywords that do not count have no bit.
     pub bits: Vec<Option<u8>>,
-    /// By bit; their sum is the weight of full coverage.
+    /// The weight of each bit. The sum of all weights is the weight of full coverage.
     pub weights: Vec<f64>,
     tables: Vec<[f64; 256]>,
 }
@@ -205,22 +207,22 @@ impl Cover {
 
 // Scores for a candidate that mentions a partner's subject, or the reverse.
 //
-// A unit that mentions the subject it has itself gets nothing for it: the units of a section inherit the
-// section's title as their subject and mention it, which does not link them to each other.
+// A unit that mentions its own subject gets no score for it: the units of a section inherit the section's
+// title as their subject, so mentioning it does not link them to each other.
 
 /// Subjects by the partners that own or mention them.
 #[derive(Debug, Default)]
 pub(super) struct Mentions {
-    /// By subject: 0 unknown to the partners, else its index + 1.
+    /// By subject: 0 if no partner has it, otherwise its index + 1.
     slot: Numbers,
-    /// By index: the score of a mention, and the partners that own or mention the subject, as bits.
+    /// By index: the score of a mention, and the partners that have or mention the subject, as bits.
     worth: Vec<f64>,
     owned: Vec<u64>,
     mentioned: Vec<u64>,
 }
 
 impl Mentions {
-    /// Reset the partners; `count` is the number of subjects.
+    /// Reset the partners. `count` is the number of subjects.
     pub fn begin_question(&mut self, count: usize) {
         let Self { slot, worth, owned, mentioned } = self;
         slot.fit(count);
@@ -235,7 +237,7 @@ impl Mentions {
         let log = (links.units().max(2) as f64).ln();
         let mut place = |s: u32, owned: &mut Vec<u64>, mentioned: &mut Vec<u64>| {
             if slot.get(s) == 0 {
-                // A subject that the query names does not link anything.
+                // A subject that the query names does not link units.
                 let named = question.subjects.binary_search(&s).is_ok();
                 worth.push(if named { 0.0 } else { links.subject_idf[s as usize] / log });
                 owned.push(0);
@@ -257,8 +259,8 @@ impl Mentions {
         }
     }
 
-    /// Set `out[i]` to the greater of the score of the unit's mention of partner i's subject, times
-    /// `mentions`, and the reverse, times `mentioned`.
+    /// Set `out[i]` to the greater of two scores: the unit mentions partner i's subject (times `mentions`),
+    /// or partner i mentions the unit's subject (times `mentioned`).
     pub fn of(
         &self,
         links: &LinksView<'_>,

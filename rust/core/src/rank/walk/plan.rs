@@ -1,5 +1,4 @@
-//! Parameters of the walk: limits and weights, in the product's version and in the exact version without
-//! limits.
+//! Parameters of the walk: limits and weights, for the default form and for the exact form without limits.
 
 use super::collection::Collection;
 use super::step::Options;
@@ -7,10 +6,10 @@ use super::worth::Worth;
 use super::worth::LANES;
 use crate::error::{Error, Result};
 
-/// A number of a plan, and its conversion from the caller's value.
+/// A numeric parameter of a plan, and its conversion from the caller's value.
 trait Number: Copy {
     fn of(value: f64) -> Self;
-    /// Return whether a caller may pass this value.
+    /// Return whether callers may set this value.
     fn fits(value: f64) -> bool;
 }
 
@@ -45,8 +44,8 @@ macro_rules! plan {
         }
 
         impl Plan {
-            /// Return the product's parameters, whose cost does not grow with the index, or those that cover
-            /// every unit and node.
+            /// Return the default parameters, whose cost does not grow with the index, or the exact
+            /// parameters, which cover every unit and node.
             pub fn new(exact: bool) -> Self {
                 Self { exact, $($name: if exact { $sketch } else { $product },)* }
             }
@@ -71,59 +70,63 @@ macro_rules! plan {
 }
 
 plan! {
-    /// Candidates of round 1, by stage 1.
+    /// Number of candidates of round 1, from stage 1.
     pool: usize = 120, 150;
-    /// The first candidates, with which every candidate is paired.
+    /// Number of first candidates that serve as partners of every candidate.
     partners: usize = 24, 30;
-    /// The best of round 1, from which one more step is walked.
+    /// Number of best units of round 1 from which one more step is walked.
     seeds: usize = 8, 8;
-    /// Candidates added by the walk from the uncovered part of the query, and by the step.
+    /// Numbers of candidates added by the walk from the uncovered part of the query, and by the extra step.
     rest_pool: usize = 50, 50;
     step_pool: usize = 30, 30;
-    /// Partners added: the best of round 1, and the best by the uncovered part of the query. Together with
-    /// `partners` at most the number of lanes of a pair.
+    /// Numbers of partners added: the best of round 1, and the best by the uncovered part of the query.
+    /// Together with `partners` at most the number of lanes of a pair.
     best_partners: usize = 8, 10;
     rest_partners: usize = 8, 10;
-    /// Steps of the walk from the query's matches, and from those of its uncovered part.
+    /// Number of steps of the walk from the query's matches, and from the matches of the uncovered part.
     steps: usize = 2, 3;
     rest_steps: usize = 1, 3;
-    /// In the local form: nodes with more units are skipped; numbers of units and nodes that pass mass on.
+    /// Limits of the local form: nodes with more units than the first are skipped; the others are the numbers
+    /// of units and nodes that pass mass on.
     max_df: usize = 200, 200;
     keep: usize = 50, 100;
     nodes: usize = 100, 100;
-    /// Weight of the share of the query that a pair covers, without and with vectors.
+    /// Weight of the share of the query that a pair covers, without vectors and with vectors.
     cover: f64 = 9.0, 9.0;
     cover_dense: f64 = 6.0, 6.0;
     /// Weights of the rarest keyword and of the rarest name that a pair shares.
     shared_keyword: f64 = 2.45, 2.45;
     shared_name: f64 = 1.05, 1.05;
-    /// Less rare keywords (idf / ln n) are ignored.
+    /// Keywords less rare than this (idf / ln n) are ignored.
     least_rarity: f64 = 0.3, 0.0;
-    /// The partner mentions the candidate's subject, and the reverse.
+    /// Weight if the partner mentions the candidate's subject, and if the candidate mentions the partner's.
     mentioned: f64 = 1.5, 1.5;
     mentions: f64 = 1.0, 1.0;
-    /// Weight of a partner whose subject the query names, by the share of it that is named.
+    /// Weight of a partner whose subject the query names, multiplied by the named share of the subject.
     named_partner: f64 = 2.5, 2.5;
-    /// A keyword with saturation 1 / 1.5 counts as covered when the uncovered part of the query is computed.
+    /// Saturation (1 / 1.5) from which a keyword counts as covered when the uncovered part of the query is
+    /// computed.
     saturated: f64 = 1.5, 1.5;
-    /// Number of best pairs that are extended; weight of what a third unit covers beyond the two; a pair
-    /// loses this times its distance from the best.
+    /// Number of best pairs that chains extend; weight of the keywords that a third unit covers in addition
+    /// to the pair; factor by which a pair loses score for its distance from the best pair.
     chains: usize = 10, 10;
     chain_cover: f64 = 5.0, 5.0;
     chain_gap: f64 = 0.5, 0.5;
-    /// Directness, from 0 to `direct`: how much the direct match replaces the pairs. Fully if the candidates of round 1 have
-    /// fewer distinct subjects, for each that has one, than `distinct` by `distinct_span`; not at all from `distinct`.
+    /// Directness, from 0 to `direct`: the degree to which the direct match replaces the pairs. It is full if
+    /// the share of distinct subjects among the candidates of round 1 that have one is below `distinct` minus
+    /// `distinct_span`, and 0 from `distinct` on.
     direct: f64 = 1.0, 0.0;
     distinct: f64 = 0.7, 0.7;
     distinct_span: f64 = 0.2, 0.2;
-    /// At least `unlinked` for a query that names no subject, if most candidates have a subject and none mentions that
-    /// of another unit; less up to this share that do.
+    /// Minimum directness for a query that names no subject, if most candidates have a subject and none
+    /// mentions that of another unit. It falls to 0 as the share of such mentions rises to this limit.
     unlinked: f64 = 0.5, 0.0;
     mentioning: f64 = 0.1, 0.1;
-    /// Weight of the best pair, and of the direct match at full directness. The former falls to 0.
+    /// Weight of the best pair, and of the direct match at full directness. The weight of the pair then falls
+    /// to 0.
     pair: f64 = 1.0, 1.0;
     direct_stage1: f64 = 3.0, 3.0;
-    /// Weight of a candidate's company at full directness, if all candidates have some.
+    /// Weight of a candidate's company at full directness, if all candidates have company.
     company: f64 = 1.5, 0.0;
     /// Weights of the sum; in round 1 also `length_early`. Lengths are natural logarithms of characters.
     stage1: f64 = 0.1, 0.1;
@@ -136,14 +139,14 @@ plan! {
     length_dense: f64 = -0.4, -0.4;
     chain: f64 = 0.8, 0.8;
     chain_dense: f64 = 0.5, 0.5;
-    /// Number of first places, and the weight of stage 1 there, for questions that one passage answers. With
-    /// the ordinary weight the passage of a sentence is first 2 to 5 points less often than by BM25.
+    /// Number of first ranks at which stage 1 has this extra weight, for questions that one passage answers.
+    /// With the ordinary weight, the passage is at rank 1 for 2 to 5 points fewer questions than with BM25.
     first: usize = 2, 2;
     first_stage1: f64 = 1.0, 0.3;
 }
 
 impl Plan {
-    /// Check the limits on which other code relies.
+    /// Check the limits that other code relies on.
     fn check(&self) -> Result<()> {
         let partners = self.partners + self.best_partners + self.rest_partners;
         match (self.pool, self.partners) {
@@ -154,8 +157,8 @@ impl Plan {
         }
     }
 
-    /// Return the plan for a collection: the direct match, and what else of its document matches, replace pairs where links
-    /// show little.
+    /// Return the plan for a collection. If links are weak evidence, the direct match and other matches of
+    /// the document replace pairs.
     pub(super) fn among(&self, found: &Collection) -> Self {
         let positive = |span: f64| span.max(f64::MIN_POSITIVE);
         let few = ((self.distinct - found.distinct()) / positive(self.distinct_span)).clamp(0.0, 1.0);
@@ -169,7 +172,7 @@ impl Plan {
         Self { stage1, pair: self.pair * (1.0 - direct), company, ..self.clone() }
     }
 
-    /// A mention counts fully; it is added to units, which count half.
+    /// A mention has full weight. It is added to the unit items, which have half weight.
     pub(super) fn worth(&self) -> Worth {
         Worth {
             cover: self.cover,
@@ -196,7 +199,7 @@ mod tests {
 
     const UNCHANGED: [f64; 3] = [0.1, 1.0, 0.0];
 
-    /// The weights of the direct match, of pairs and of company among candidates.
+    /// The weights of the direct match, of pairs and of company for a set of candidates.
     fn weights(found: &Collection) -> [f64; 3] {
         let plan = Plan::new(false).among(found);
         [plan.stage1, plan.pair, plan.company].map(|weight| (weight * 1e9).round() / 1e9)
@@ -213,7 +216,7 @@ mod tests {
             ..Collection::default()
         };
         assert_eq!(weights(&of(84, 120)), UNCHANGED);
-        // Units without a subject say nothing about those with one, if these are most.
+        // If most units have no subject, they say nothing about those that have one.
         assert_eq!(weights(&of(60, 80)), UNCHANGED);
         assert_eq!(weights(&of(72, 120)), [1.55, 0.5, 0.5625]);
         for few in [of(10, 60), of(20, 20), of(0, 0)] {

@@ -16,9 +16,9 @@ use crate::sparse::{keep_best, leaves, Leaders, Mask, Scored};
 const RESTART_TOP: usize = 20;
 const WALK_WEIGHT: f64 = 1.5;
 pub(crate) const TINY: f64 = 1e-9;
-/// A standard deviation up to this is rounding noise.
+/// A standard deviation up to this limit is rounding noise.
 const NO_SPREAD: f64 = 1e-6;
-/// Rounding twice adds at most this to a score.
+/// Rounding twice changes a score by at most this amount.
 const ROUNDED: f64 = 2e-9;
 
 /// Standardisation: (x - mean) / deviation, or 0 if all values are equal.
@@ -37,7 +37,7 @@ impl Standard {
         Self::new(Moments::of(values.iter().copied()))
     }
 
-    /// Return a bound: values less than this have a z below `z`, whatever the rounding.
+    /// Return a bound below which every value has a standardised score less than `z`, regardless of rounding.
     fn least(&self, z: f64) -> f64 {
         if self.deviation > NO_SPREAD {
             let away = z * self.deviation;
@@ -56,7 +56,7 @@ impl Standard {
     }
 }
 
-/// A bound that is linear in something.
+/// A bound as a linear function.
 struct Line {
     start: f64,
     slope: f64,
@@ -75,7 +75,7 @@ pub(crate) struct PoolScratch {
     matches: Matches,
     arrived: SparseSum,
     nodes: SparseSum,
-    /// With vectors: f of every unit.
+    /// With vectors: the direct match f of every unit.
     direct: Vec<f64>,
     mass: Vec<Scored>,
     heads: Vec<Scored>,
@@ -84,10 +84,10 @@ pub(crate) struct PoolScratch {
 /// T = f + 1.5 z(ln P) of every unit that the walk reached.
 pub(crate) struct Reach<'s> {
     n: usize,
-    /// Whether every unit is ranked, not only those that match or that the walk touched.
+    /// Whether every unit is ranked. Otherwise only units that match or that the walk reached are ranked.
     every: bool,
     words: &'s Matches,
-    /// With vectors: f of every unit.
+    /// With vectors: the direct match f of every unit.
     direct: Option<&'s [f64]>,
     standard: Standard,
     arrived: &'s SparseSum,
@@ -95,9 +95,9 @@ pub(crate) struct Reach<'s> {
     logs: Vec<f64>,
 }
 
-/// Walk from the units that match the query best: by learned weights if there are any, else by BM25; with shares, each
-/// keyword counts only in part.
-#[allow(clippy::too_many_arguments)] // what is walked over, from where, and how
+/// Walk from the units that match the query best, by learned weights if there are any, otherwise by BM25. If
+/// shares are given, each keyword is multiplied by its share.
+#[allow(clippy::too_many_arguments)] // the graph, the start and the walk's parameters
 pub(crate) fn reach<'s>(
     links: &LinksView<'_>,
     dense: Option<&Dense<'_>>,
@@ -157,7 +157,7 @@ pub(crate) fn reach<'s>(
             mass.sort_unstable_by_key(|m| m.id);
         }
     }
-    // ln P is standardised over every unit, or, in the local form, over those that were reached.
+    // ln P is standardised over every unit, or in the local form over the reached units.
     let logs: Vec<f64> = arrived.iter().map(|(_, mass)| (mass + TINY).ln()).collect();
     let rest = if options.exact { n - logs.len() } else { 0 };
     let spread = Standard::new(Moments::of(logs.iter().copied()).with(TINY.ln(), rest));
@@ -185,12 +185,13 @@ impl Reach<'_> {
         self.best_of(want, None)
     }
 
-    /// Like [`Reach::best`], among the units that pass a filter.
+    /// Like [`Reach::best`], for the units that pass a filter.
     pub fn best_of(&self, want: usize, mask: Option<&Mask>) -> Vec<Scored> {
         let mut best = Leaders::new(want);
         let mut least = self.least_match(best.floor());
         for ((id, _), &log) in self.arrived.iter().zip(&self.logs) {
-            // Most fail by the best match of their group, which is cheaper to read than their own.
+            // Most units are rejected by the best match of their group, which is cheaper to read than their
+            // own score.
             if self.direct.is_none() && self.words.most(id) < least.at(log) {
                 continue;
             }
@@ -205,8 +206,8 @@ impl Reach<'_> {
         best.finish()
     }
 
-    /// Return what a unit's BM25 score must be for a T of `floor`, whatever the rounding: a line over the logarithm
-    /// of its mass.
+    /// Return the BM25 score that a unit needs for a T of `floor`, regardless of rounding, as a linear
+    /// function of the logarithm of its mass.
     fn least_match(&self, floor: f64) -> Line {
         if self.standard.deviation <= NO_SPREAD || !floor.is_finite() {
             return Line { start: f64::NEG_INFINITY, slope: 0.0 };
@@ -221,7 +222,7 @@ impl Reach<'_> {
         Line { start: self.standard.mean + away + slope * self.spread.mean - 1e-9 * most, slope: -slope }
     }
 
-    /// Push every unit with its direct match plus a constant, optionally without those that the walk reached.
+    /// Push every unit with its direct match plus a constant. Units that the walk reached can be excluded.
     fn push_others(&self, leaders: &mut Leaders, plus: f64, unreached: bool, mask: Option<&Mask>) {
         let left_out = |u: u32| (unreached && self.arrived.has(u)) || !leaves(mask, u);
         if self.every {
@@ -246,8 +247,8 @@ impl Reach<'_> {
     }
 }
 
-/// Return at most `most` rounded masses after one step from the given units with equal weights, most first.
-/// All masses remain in `arrived` of the scratch for [`stepped`].
+/// Return at most `most` rounded masses after one step from the given units with equal weights, greatest
+/// first. All masses remain in `arrived` of the scratch buffers, for [`stepped`].
 pub(crate) fn step_from(
     links: &LinksView<'_>,
     question: &Question,

@@ -1,5 +1,5 @@
 //! One step of the walk: from units to their keywords, names and subjects, and on to other units that have
-//! them, skipping what the query contains.
+//! them. Items of the query are skipped.
 
 use super::ties::round_mass;
 use crate::items::Items;
@@ -11,20 +11,20 @@ use crate::sparse::{keep_best, prefetch, prefetch_item, prefetch_items, CsrView,
 /// How stage 1 is computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Options {
-    /// Every unit and node, as in the definition. Otherwise the local form, whose cost does not grow with the
-    /// index: the fields below.
+    /// Visit every unit and node, as in the definition. Otherwise use the local form, whose cost does not
+    /// grow with the index and which the fields below configure.
     pub exact: bool,
-    /// Nodes with more units are skipped.
+    /// Nodes with more units than this are skipped.
     pub max_df: u64,
     /// Number of units that pass mass on to the next step.
     pub keep: usize,
     pub steps: usize,
-    /// Number of nodes of each graph that pass mass on: those with the most.
+    /// Number of nodes of each graph that pass mass on: those with the most mass.
     pub nodes: usize,
 }
 
 impl Options {
-    /// Round a mass for the selection of the greatest. The exact form drops none.
+    /// Round a mass for the selection of the greatest. The exact form does not drop masses.
     #[inline]
     pub fn ordered_mass(&self, mass: f64) -> f64 {
         if self.exact {
@@ -39,12 +39,14 @@ impl Options {
 pub(crate) const TELEPORT: f64 = 0.5;
 const SHARE_KEYWORD: f64 = 0.34;
 const SHARE_OTHER: f64 = 0.33;
-/// Saturations, which are less than 1, are added up in steps of one over this.
+/// Unit of the integer sums of saturations: each saturation is less than 1 and is added in steps of 1 over
+/// this number.
 const ONE: f64 = (1u64 << 52) as f64;
-/// As many of them fit into an integer of 64 bits.
+/// Number of saturations whose sum fits into a 64-bit integer.
 const FITTING: usize = 1 << 10;
 
-/// One step from units over the nodes of the three graphs to units: 1 - [`TELEPORT`] of the mass.
+/// Walk one step from units over the nodes of the three graphs to units. It moves 1 - [`TELEPORT`] of the
+/// mass.
 pub(crate) fn walk_step(
     links: &LinksView<'_>,
     question: &Question,
@@ -55,7 +57,7 @@ pub(crate) fn walk_step(
     arrived: &mut SparseSum,
 ) {
     let n = links.units();
-    // The idf, which is read anyway, shows which nodes have too many units.
+    // The idf is read anyway and shows which nodes have too many units.
     let rare = if options.exact { f64::NEG_INFINITY } else { least_idf(n, options.max_df) };
     arrived.clear();
 
@@ -70,8 +72,8 @@ pub(crate) fn walk_step(
     from_others(heavy, &links.subject_units, arrived);
 }
 
-/// Move mass from units to their names or subjects, in proportion to their idf; not to those with an idf below
-/// `rare`.
+/// Move mass from units to their names or subjects, in proportion to their idf. Items with an idf below
+/// `rare` get none.
 #[inline]
 fn to_others<I: Iterator<Item = u32> + Clone>(
     mass: &[Scored],
@@ -88,7 +90,7 @@ fn to_others<I: Iterator<Item = u32> + Clone>(
             continue;
         }
         let share = m.score / sum;
-        // Adding nothing is faster than a branch that is hard to predict.
+        // Adding zero is faster than a branch that is hard to predict.
         let part = |idf: f64| if idf >= rare { share * idf } else { 0.0 };
         nodes.add_each(row.map(|x| (x, part(idf[x as usize]))));
     }
@@ -104,8 +106,8 @@ fn from_others(heavy: &[Scored], to_units: &CsrView<'_>, arrived: &mut SparseSum
     }
 }
 
-/// Move mass from units to their keywords, in proportion to their weights; not to keywords with an idf below
-/// `rare`.
+/// Move mass from units to their keywords, in proportion to their weights. Keywords with an idf below `rare`
+/// get none.
 #[inline]
 fn to_keywords(links: &LinksView<'_>, mass: &[Scored], rare: f64, nodes: &mut SparseSum) {
     nodes.clear();
@@ -127,7 +129,7 @@ fn to_keywords(links: &LinksView<'_>, mass: &[Scored], rare: f64, nodes: &mut Sp
         parts.extend(row.1.iter().map(|&tf| links.saturations.of(length, tf)));
         let idf = |x: u32| links.keyword_idf[x as usize];
         let row = || row.0.iter().zip(&parts).map(|(&x, &part)| (x, idf(x), part));
-        // In the order of the words.
+        // Sum in the order of the keywords.
         let sum = row().fold(0.0, |sum, (_, idf, part)| sum + idf * part);
         if sum <= 0.0 {
             continue;
@@ -164,7 +166,8 @@ fn from_keywords(links: &LinksView<'_>, heavy: &[Scored], arrived: &mut SparseSu
     }
 }
 
-/// Return a threshold below the idf of a node with `most` of `n` units, and above that of one with more.
+/// Return a threshold between the idf of a node with `most` of `n` units and that of a node with one more
+/// unit.
 fn least_idf(n: usize, most: u64) -> f64 {
     let (n, df) = (n as f64, most as f64 + 0.5);
     match df < n {
@@ -173,8 +176,8 @@ fn least_idf(n: usize, most: u64) -> f64 {
     }
 }
 
-/// Return the nodes that pass mass on, ascending: without those that the query contains; in the local form
-/// only the best, rescaled so that together they have the share of this graph.
+/// Return the nodes that pass mass on, ascending, without those that the query contains. In the local form
+/// only the best nodes are returned, rescaled so that their sum is the share of this graph.
 fn best_nodes<'a>(
     nodes: &mut SparseSum,
     asked: &[u32],

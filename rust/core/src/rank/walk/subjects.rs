@@ -10,7 +10,8 @@ pub(super) struct Subjects {
     known: Vec<u32>,
     /// Ids, ascending.
     keywords: Vec<u32>,
-    /// Prefixes of words that yield the query's keywords, singular or plural; and the first bytes of these.
+    /// Prefixes of words that yield the query's keywords in singular or plural, and the first bytes of these
+    /// prefixes.
     roots: Vec<Vec<u8>>,
     begins: [bool; 128],
     lexer: Lexer,
@@ -46,14 +47,14 @@ impl Subjects {
         f64::from(u8::from(self.known.binary_search(&links.unit_subject[unit as usize]).is_ok()))
     }
 
-    /// Return the share of the subject's keywords, by idf, that the query contains.
+    /// Return the share of the subject's keywords, weighted by idf, that the query contains.
     pub fn share(&mut self, links: &LinksView<'_>, unit: u32) -> f64 {
         let subject = links.unit_subject[unit as usize];
         let row = links.unit_keywords.row(unit as usize);
         if subject == NONE {
             return 0.0;
         }
-        // Most subjects are refused by their bytes, before they are decoded.
+        // Most subjects are rejected by their bytes, before they are decoded.
         let bytes = links.subjects.bytes(subject as usize);
         if (links.languages().is_empty() && self.has_none(bytes)) || !self.meets(row) {
             return 0.0;
@@ -64,7 +65,7 @@ impl Subjects {
         own.clear();
         match links.languages() {
             [] => lexer.keywords(|word| own.extend(keyword_id(links, row, word))),
-            // A unit has the words of its subject, analysed in the language of the unit.
+            // A unit contains the words of its subject, analysed in the unit's language.
             several => lexer.query_keywords(several, |word| own.extend(own_keyword(links, row, word))),
         }
         own.sort_unstable();
@@ -82,8 +83,8 @@ impl Subjects {
         }
     }
 
-    /// Return whether no word of a subject begins with one of the query's keywords. Anything but plain lower
-    /// case is left to the lexer.
+    /// Return whether no word of a subject begins with one of the query's keywords. Words that are not plain
+    /// lower case are left to the lexer.
     fn has_none(&self, subject: &[u8]) -> bool {
         if subject.iter().any(|b| !b.is_ascii() || b.is_ascii_uppercase()) {
             return false;
@@ -102,18 +103,18 @@ impl Subjects {
         true
     }
 
-    /// Return whether a unit has any of the query's keywords: if not, its subject has none either.
+    /// Return whether a unit has any keyword of the query. If not, its subject has none either.
     fn meets(&self, row: &[u32]) -> bool {
         self.keywords.iter().any(|x| row.binary_search(x).is_ok())
     }
 }
 
-/// Return the id of a keyword, which mostly is one of the unit's.
+/// Return the id of a keyword. In most cases the unit has it.
 fn keyword_id(links: &LinksView<'_>, row: &[u32], word: &str) -> Option<u32> {
     own_keyword(links, row, word).or_else(|| links.keywords.position(word).map(|at| at as u32))
 }
 
-/// Return the id of a keyword of a unit: their ids ascend with the words.
+/// Return the id of a keyword of a unit. The ids of a unit's keywords ascend with the keywords.
 fn own_keyword(links: &LinksView<'_>, row: &[u32], word: &str) -> Option<u32> {
     let own = row.binary_search_by(|&x| links.keywords.bytes(x as usize).cmp(word.as_bytes()));
     own.ok().map(|at| row[at])

@@ -1,7 +1,7 @@
 //! Rounding of the walk's scores, so that ties are the same on every processor.
 //!
-//! Sums run in a fixed order, but `ln` and `exp` come from the system's library, whose last bit differs
-//! between processors with and without fused multiply-add; and passages with equal scores sum the same terms
+//! Sums run in a fixed order, but `ln` and `exp` come from the system's library, and their last bit differs
+//! between processors with and without fused multiply-add. Passages with equal scores also sum the same terms
 //! in different orders. So that the last bits never decide an order, everything that is sorted is rounded
 //! first: scores to multiples of 2^-30 (about 1e-9), masses of the walk to 31 significant bits. Values that
 //! are equal after rounding are ties, decided by the smaller id, or by the order of round 1.
@@ -12,7 +12,7 @@ const FINE: f64 = (1u64 << 21) as f64;
 /// Round a score to the nearest multiple of 2^-30, ties to even.
 #[inline]
 pub(crate) fn round_score(score: f64) -> f64 {
-    // Near this number doubles are 2^-30 apart, so the addition rounds.
+    // Near this number the distance between doubles is 2^-30, so the addition rounds.
     const ANCHOR: f64 = 3.0 * FINE;
     if score.abs() < FINE {
         (score + ANCHOR) - ANCHOR

@@ -6,13 +6,13 @@ use super::worth::Worth;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Pair {
     pub units: [u32; 2],
-    /// How far the pair is below the best.
+    /// Distance of the pair's score from the best.
     pub loss: f64,
-    /// How well the two together cover each of the query's keywords that count.
+    /// The joint coverage of each counted keyword of the query.
     pub covered: Vec<f64>,
 }
 
-/// The partners of the last ranking, their contributions to a pair, and the pairs that were extended.
+/// The partners of the last ranking, their contributions to a pair, and the pairs that chains extend.
 #[derive(Debug, Default)]
 pub struct Trace {
     pub wanted: bool,
@@ -20,7 +20,7 @@ pub struct Trace {
     pub(crate) bonus: Vec<f64>,
     pub(crate) worth: Option<Worth>,
     pub(crate) pairs: Vec<Pair>,
-    /// Weight of what a third unit covers beyond a pair.
+    /// Weight of the keywords that a third unit covers in addition to a pair.
     pub(crate) chain_cover: f64,
 }
 

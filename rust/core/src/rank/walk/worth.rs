@@ -1,6 +1,6 @@
 //! The terms of a pair's score.
 
-/// Partners are bits of a number and lanes of a register.
+/// Maximum number of partners: each is a bit of an integer and a lane of a register.
 pub(crate) const LANES: usize = 64;
 const MAX_COSINE: f64 = 0.98;
 
@@ -10,11 +10,11 @@ pub(crate) struct Worth {
     /// Coverage of the query's keywords, without and with vectors.
     pub cover: f64,
     pub cover_dense: f64,
-    /// A link, and in it the rarest keyword and the rarest name that both have.
+    /// Weights of a link: the rarest keyword and the rarest name that both units have.
     pub link: f64,
     pub keyword: f64,
     pub name: f64,
-    /// Less rare keywords (idf / ln n) are ignored.
+    /// Keywords less rare than this (idf / ln n) are ignored.
     pub least: f64,
     /// The candidate mentions the partner's subject.
     pub mentions: f64,
@@ -28,9 +28,9 @@ fn root(x: f64) -> f64 {
     x.sqrt().sqrt().sqrt()
 }
 
-/// Return an upper bound of x^(1/8) for x >= 0, within about 7 % (or 1e-38), without a root. The bits of a
-/// positive number are a piecewise linear logarithm: at most 0.0861 below it, and at least as great when
-/// converted back.
+/// Return an upper bound of x^(1/8) for x >= 0, within about 7 % (or 1e-38), without computing a root. The
+/// bits of a positive number are a piecewise linear logarithm: at most 0.0861 below the true one, and never
+/// below it when converted back.
 #[inline]
 fn root_bound(x: f64) -> f64 {
     const ONE: u64 = 0x3ff0_0000_0000_0000;
@@ -38,7 +38,7 @@ fn root_bound(x: f64) -> f64 {
     f64::from_bits((x.to_bits() >> 3) + (ONE - ONE / 8 + SLACK / 8 + 2))
 }
 
-/// Return the score of shared keywords and names, given the sums of (idf / ln n)^8 of each.
+/// Return the score of shared keywords and of shared names, given the sums of (idf / ln n)^8 of each.
 #[inline]
 pub(crate) fn link(worth: &Worth, keywords: f64, names: f64) -> f64 {
     worth.link * (worth.keyword * root(keywords) + worth.name * root(names))
@@ -50,8 +50,8 @@ pub(crate) fn link_bound(worth: &Worth, keywords: f64, names: f64) -> f64 {
     worth.link * (worth.keyword * root_bound(keywords) + worth.name * root_bound(names))
 }
 
-/// Return the length of the projection of the query on the plane of two vectors: a, b are their similarities
-/// to it, c is that of the two.
+/// Return the length of the projection of the query on the plane of two vectors. a and b are their
+/// similarities to the query, c is their similarity to each other.
 #[inline]
 pub(crate) fn explained(a: f64, b: f64, c: f64) -> f64 {
     let c = c.clamp(-MAX_COSINE, MAX_COSINE);

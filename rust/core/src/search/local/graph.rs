@@ -5,7 +5,7 @@ use crate::sparse::{Csr, CsrView};
 use crate::tables::RelationCells;
 use crate::text::strings::Strings;
 
-/// The arrays of a skeleton; row token counts are those of the printed tables.
+/// The arrays of a skeleton. Token counts of rows are those of the printed tables.
 #[derive(Debug, Clone, Copy)]
 pub struct SkeletonArrays<'a> {
     pub names: Strings<'a>,
@@ -23,7 +23,7 @@ pub struct SkeletonArrays<'a> {
     pub relation_row_tokens: &'a [u32],
 }
 
-/// Checked [`SkeletonArrays`], with the relations of each entity.
+/// Checked [`SkeletonArrays`], together with the relations of each entity.
 #[derive(Debug)]
 pub struct EntityGraph<'a> {
     pub arrays: SkeletonArrays<'a>,
@@ -38,7 +38,7 @@ impl<'a> EntityGraph<'a> {
         Self::stored(arrays)
     }
 
-    /// Like `new`, for rows that were checked before they were written: they are not read here.
+    /// Like `new`, for rows that were checked before they were written and are not read here.
     pub fn stored(arrays: SkeletonArrays<'a>) -> Result<Self> {
         let (entities, relations) = (arrays.names.len(), arrays.sources.len());
         for (name, length, wanted) in [
@@ -92,7 +92,7 @@ impl<'a> EntityGraph<'a> {
         }
     }
 
-    /// Return source and target.
+    /// Return the source and the target of a relation.
     pub fn ends(&self, relation: u32) -> (u32, u32) {
         (self.arrays.sources[relation as usize], self.arrays.targets[relation as usize])
     }

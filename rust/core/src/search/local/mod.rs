@@ -17,7 +17,7 @@ use relations::{grow, head, push_row, Relations};
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
-/// One printed table: a byte range of the text, without the empty lines before it.
+/// A printed table: a byte range of the text, without the empty lines before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Section {
     pub name: &'static str,
@@ -29,13 +29,13 @@ pub struct Section {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LocalContext {
     pub text: String,
-    /// The sum of the sections' tokens, at most the budget. In the reference implementation's style: the
-    /// count of the text.
+    /// The sum of the sections' tokens, at most the budget. In the style of the reference implementation: the
+    /// token count of the text.
     pub tokens: u64,
     pub sections: Vec<Section>,
     pub entities: Vec<u32>,
     pub relations: Vec<u32>,
-    /// The printed sources, and for each the index of the entity that led to it.
+    /// The printed sources, and for each the index of the entity that is linked to it.
     pub sources: Vec<Row>,
     pub brought_by: Vec<usize>,
 }
@@ -49,8 +49,8 @@ pub struct Tables<C> {
     sources: Renderer<C>,
     entities: u64,
     relations: u64,
-    /// Whether everything is done as in the reference implementation: rows recounted, link counts that stick
-    /// to a relation during a query, sources repeated. Only for parity.
+    /// Whether the tables follow the reference implementation in every detail: rows are counted again, a
+    /// relation keeps its link count during a query, and sources are repeated. Only for parity.
     published: bool,
 }
 
@@ -154,7 +154,7 @@ impl<C: Count + Clone> Tables<C> {
         context.push_section("entities", self.entities + tokens, 0);
     }
 
-    /// Cut a row so that it and its line end have at most `room` tokens.
+    /// Truncate a row so that it and its line end have at most `room` tokens.
     fn cut(&self, row: &str, room: u64) -> Option<(String, u64)> {
         let most = room.checked_sub(1)?;
         let kept = &row[..self.count.cut(row.trim_end_matches('\n'), most as usize)];
@@ -184,11 +184,11 @@ impl LocalContext {
     }
 }
 
-// The units to which the entities of a query lead.
+// The units that are linked to the entities of a query.
 
-/// Return units with the index of the entity that brings them: by entity, then by the number of that entity's
-/// relations linked to the unit, then by id. Units are distinct, unless `repeat` (as in the reference
-/// implementation). The list ends when the units' tokens exceed `enough`.
+/// Return units with the index of the entity that is linked to them: ordered by entity, then by the number of
+/// that entity's relations linked to the unit, then by id. Units are distinct, unless `repeat` is set, as in
+/// the reference implementation. The list ends when the units' tokens exceed `enough`.
 fn order(
     graph: &EntityGraph<'_>,
     selected: &[u32],
@@ -236,7 +236,8 @@ mod tests {
     use crate::text::bpe::Encoding;
     use crate::text::strings::StringsBuf;
 
-    /// Search a skeleton of relations (source, target, unit), whose ranks are the degrees of both ends.
+    /// Search a skeleton of relations (source, target, unit). The rank of a relation is the sum of the
+    /// degrees of its ends.
     fn search(
         relations: &[(u32, u32, u32)],
         selected: &[u32],
@@ -293,11 +294,12 @@ mod tests {
 
     #[test]
     fn relations_inside_come_first_then_by_links_and_rank_up_to_the_cap() {
-        // 0 and 31 are selected; 30 of the others are joined to 0, of which one also to 31.
+        // 0 and 31 are selected. 30 other entities are linked to 0, and one of them also to 31.
         let mut relations: Vec<(u32, u32, u32)> = (1..31).map(|e| (0, e, 0)).collect();
         relations.extend([(31, 30, 0), (4, 32, 0), (0, 31, 0)]);
         let found = search(&relations, &[0, 31], 100_000, Options::default()).unwrap();
-        // The one between both, the two of the entity that both are joined to, then the best rank.
+        // The relation between the two comes first, then the two of the entity linked to both, then the
+        // highest rank.
         assert_eq!(found.relations[..4], [32, 29, 30, 3]);
         assert_eq!(found.relations.len(), 1 + 2 * 10);
         let fewer = Options { relations_per_entity: 2, ..Options::default() };

@@ -1,4 +1,4 @@
-//! The table of relations, grown entity by entity.
+//! The table of relations, which grows with each entity.
 
 use crate::error::Result;
 use crate::progress::Progress;
@@ -8,7 +8,7 @@ use crate::sparse::Mask;
 use crate::tables::push_relation;
 use std::cmp::Reverse;
 
-/// A row and the links that it prints.
+/// A row and the number of links that it prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RelationRow {
     pub relation: u32,
@@ -19,7 +19,7 @@ pub struct RelationRow {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Relations {
     pub rows: Vec<RelationRow>,
-    /// Tokens of header and rows; 0 if nothing is printed.
+    /// Tokens of the header and the rows; 0 if nothing is printed.
     pub tokens: u64,
     /// The reference implementation omits the column of links in some cases.
     pub column: bool,
@@ -35,18 +35,18 @@ struct Growing<'g, 'a, C> {
     budget: u64,
     header: u64,
     mask: Option<&'g Mask>,
-    /// By entity: whether it belongs to the prefix.
+    /// For each entity: whether it belongs to the prefix.
     member: Vec<bool>,
-    /// By outside entity: the number of entities of the prefix to which it is linked.
+    /// For each outside entity: the number of entities of the prefix to which it is linked.
     links: Vec<u32>,
     inside: Vec<u32>,
     outside: Vec<u32>,
-    /// For the reference implementation's style: the links last assigned to a relation.
+    /// For the style of the reference implementation: the number of links last assigned to a relation.
     sticky: Vec<Option<u32>>,
 }
 
-/// Return the largest prefix of `selected` whose table, in addition to `used` tokens of entities, fits
-/// `budget`.
+/// Return the largest prefix of `selected` whose table fits into `budget` in addition to the `used` tokens of
+/// the entities.
 pub fn grow<C: Count>(
     graph: &EntityGraph<'_>,
     selected: &[u32],
@@ -85,7 +85,7 @@ pub fn grow<C: Count>(
 }
 
 impl<C: Count> Growing<'_, '_, C> {
-    /// Add an entity: relations to the others of the prefix become inside relations.
+    /// Add an entity. Its relations to other entities of the prefix become inside relations.
     fn add(&mut self, entity: u32) {
         self.member[entity as usize] = true;
         let (member, graph) = (&self.member, self.graph);
@@ -109,7 +109,7 @@ impl<C: Count> Growing<'_, '_, C> {
         self.inside.sort_unstable_by_key(rank);
     }
 
-    /// Return the end outside the prefix.
+    /// Return the end that is outside the prefix.
     fn end_outside(&self, relation: u32) -> u32 {
         let (source, target) = self.graph.ends(relation);
         if self.member[source as usize] {
@@ -170,7 +170,8 @@ impl<C: Count> Growing<'_, '_, C> {
         let fitting = fitting.count();
         rows.truncate(fitting);
         if self.published {
-            // The reference implementation counts the printed table as one text, including a bare header.
+            // The reference implementation counts the printed table as one text, even if it has only a
+            // header.
             let mut whole = head(column).to_owned();
             rows.iter().for_each(|row| push_row(&mut whole, self.graph, row, column));
             tokens = self.count.count(&whole) as u64;
@@ -181,9 +182,9 @@ impl<C: Count> Growing<'_, '_, C> {
     }
 }
 
-/// Return the stored count of the row plus its links and its line end.
+/// Return the stored token count of the row plus the counts of its links and its line end.
 fn row_tokens(graph: &EntityGraph<'_>, row: &RelationRow) -> u64 {
-    // Both encodings group digits by threes.
+    // Both encodings split numbers into groups of three digits.
     let links = row.links.map_or(0, |links| u64::from(links.checked_ilog10().unwrap_or(0) / 3 + 1));
     u64::from(graph.arrays.relation_row_tokens[row.relation as usize]) + links + 1
 }
@@ -208,12 +209,12 @@ pub fn push_row(out: &mut String, graph: &EntityGraph<'_>, row: &RelationRow, co
     out.push('\n');
 }
 
-// Options of the tables of a local search.
+// Options of the tables of local search.
 
 /// Options of the tables.
 #[derive(Debug, Clone, Copy)]
 pub struct Options<'a> {
-    /// Maximum number of relations to entities outside the prefix, for each entity of it.
+    /// Maximum number of relations to outside entities, per entity of the prefix.
     pub relations_per_entity: usize,
     /// Maximum number of sources.
     pub most_sources: usize,
@@ -221,7 +222,7 @@ pub struct Options<'a> {
     pub rollover: bool,
     /// Units that may not be sources, strictly ascending.
     pub without: &'a [u32],
-    /// Only these units may be sources, and only relations with a source among them are printed.
+    /// If set, only these units may be sources, and only relations with a source among them are printed.
     pub mask: Option<&'a Mask>,
     pub policy: FillPolicy,
     pub oversize: OversizePolicy,

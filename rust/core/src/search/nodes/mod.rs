@@ -1,5 +1,5 @@
-//! NodeRAG's search in a graph of seven node types: a short walk from the nodes nearest to a query and from
-//! those that it names, and the selection of nodes around the places that the walk reaches.
+//! NodeRAG's search in a graph of seven node types: a short walk from the nodes nearest to the query and from
+//! the nodes that it names, followed by a selection of the nodes that the walk reaches.
 
 pub mod print;
 
@@ -31,7 +31,7 @@ pub enum Kind {
 /// Maximum number of words of a name in a query.
 const LONGEST_NAME: usize = 6;
 
-/// The first node of each kind, in the order of [`Kind`], and the end of the last.
+/// The first node of each kind, in the order of [`Kind`], and the end of the last kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Blocks([usize; 8]);
 
@@ -58,7 +58,7 @@ impl Blocks {
         self.0[kind as usize]
     }
 
-    /// Return the kind of a node, and its number among the nodes of that kind.
+    /// Return the kind of a node, and its number within that kind.
     pub fn place(&self, node: u32) -> (Kind, usize) {
         use Kind::{Attribute, Chunk, Element, Entity, Relation, Title, Unit};
         let node = node as usize;
@@ -78,7 +78,7 @@ pub struct Options {
     pub entities: usize,
     pub relations: usize,
     pub titles: usize,
-    /// Whether chunks in the order of the walk follow for as long as the budget lasts.
+    /// Whether chunks are appended, in the order of the walk, until the budget is used.
     pub fill: bool,
     pub walk: Settings,
 }
@@ -87,13 +87,13 @@ pub struct Options {
 #[derive(Debug, Clone, Copy)]
 pub struct NodeIndex<'a> {
     pub blocks: Blocks,
-    /// Vectors of the first nodes, up to the entities.
+    /// Vectors of the nodes up to the last entity.
     pub vectors: Option<Vectors<'a>>,
     pub codes: Option<&'a QuantisedView<'a>>,
     pub edges: CsrView<'a>,
     /// Parallel to the ids of `edges`.
     pub weights: &'a [f64],
-    /// The words of each name, sorted by bytes, and the entities and titles of that name.
+    /// The words of each name, sorted by bytes, and the entities and titles with that name.
     pub names: Strings<'a>,
     pub name_nodes: CsrView<'a>,
     /// The entity of each attribute, ascending.
@@ -111,8 +111,9 @@ pub struct Buffers {
 impl NodeIndex<'_> {
     /// Return the nodes to print, best first: the nearest nodes, those that the walk found, the attributes of
     /// its entities, the elements of its titles, its relations, and the chunks that `fill` adds. Scores are
-    /// those of the walk. The result is empty if nothing is near and nothing is named. With a filter over the
-    /// nodes, the nearest nodes and the results are taken from those that pass; the walk uses all.
+    /// those of the walk. The result is empty if no node is near the query and none is named in it. With a
+    /// filter over the nodes, the nearest nodes and the results are taken from those that pass; the walk uses
+    /// all.
     pub fn search(
         &self,
         question: &str,
@@ -124,7 +125,7 @@ impl NodeIndex<'_> {
     ) -> Result<Vec<Scored>> {
         let near = self.near(vector, options.hits, mask, &mut buffers.nearest)?;
         let named = self.named(question);
-        // A node that is both near and named is entered once.
+        // A node that is both near and named is listed once.
         let mut entries: Vec<(u32, f64)> =
             near.iter().map(|s| s.id).chain(named).map(|id| (id, 1.0)).collect();
         entries.sort_unstable_by_key(|entry| entry.0);
@@ -150,10 +151,10 @@ impl NodeIndex<'_> {
         vector::top_k(&vectors, self.codes, vector, hits, left, Level::best(), scratch)
     }
 
-    /// Return the entities and titles whose whole name is a run of words of the question, in the order of the
-    /// question; of names within names only the longest counts. Stop words are kept, because stored names have
-    /// them ("House of Representatives", "Out Here on My Own"). A single stop word is not a name: an entity called
-    /// "It" would be an entry point of every other question.
+    /// Return the entities and titles whose whole name is a run of words of the query, in the order of the
+    /// query. Of nested names only the longest counts. Stop words are not removed, because stored names
+    /// contain them ("House of Representatives", "Out Here on My Own"). A single stop word is not a name:
+    /// otherwise an entity called "It" would be an entry point of every other query.
     pub fn named(&self, question: &str) -> Vec<u32> {
         let mut words: Vec<String> = Vec::new();
         let mut lexer = Words::new(StopWords::None);
@@ -239,7 +240,7 @@ impl NodeIndex<'_> {
         list
     }
 
-    /// Append the chunks of the walk that are not in `list`, in its order.
+    /// Append the chunks that the walk reached and that are not in `list`, in the order of the walk.
     fn fill(&self, ranked: &[Scored], mask: Option<&Mask>, list: &mut Vec<Scored>) {
         let taken: HashSet<u32> = list.iter().map(|s| s.id).collect();
         let fits = |s: &&Scored| {
@@ -306,7 +307,7 @@ mod tests {
             named("From the Bay of Whales to the South Pole Inn"),
             ["bay of whales", "south pole inn"]
         );
-        // These runs are names only without their stop words.
+        // These runs would be names only without their stop words.
         assert_eq!(named("What lies south of the pole?"), [""; 0]);
     }
 

@@ -1,5 +1,5 @@
-//! Printing of NodeRAG's nodes by type, as many as the budget holds. The search order decides which nodes are
-//! printed, whatever section they are in.
+//! Prints as many of NodeRAG's nodes as fit into the budget, grouped by type. The search order decides which
+//! nodes are printed, regardless of their section.
 
 use super::{Blocks, Kind};
 use crate::error::Result;
@@ -59,8 +59,8 @@ pub struct Section {
     pub end: usize,
 }
 
-/// The printed context. `rows` are in search order; a row that is not a unit has the unit [`NO_UNIT`] and its
-/// node in `nodes`, one that is a unit has the node [`NO_NODE`].
+/// The printed context. `rows` are in search order. A row that is a unit has the node [`NO_NODE`]; any other
+/// row has the unit [`NO_UNIT`] and its node in `nodes`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Printed {
     pub context: Context,
@@ -72,7 +72,7 @@ pub struct Printed {
 pub const NO_UNIT: u32 = u32::MAX;
 pub const NO_NODE: u32 = u32::MAX;
 
-/// A row before it is printed: a unit of a chunk, or another node.
+/// A row before it is printed: a unit of a chunk, or another kind of node.
 #[derive(Debug, Clone, Copy)]
 struct Item {
     section: usize,
@@ -80,9 +80,9 @@ struct Item {
     unit: u32,
     score: f64,
     tokens: u64,
-    /// Its number within its section.
+    /// The number of the row within its section.
     number: usize,
-    /// If it was cut, the number of bytes of its text that are printed, including the title.
+    /// If the row was truncated: the number of bytes of its text that are printed, including the title.
     cut: Option<usize>,
 }
 
@@ -129,7 +129,7 @@ pub fn print<C: Count>(
     Ok(written(count, blocks, texts, units, taken, used))
 }
 
-/// Return the first row with as much of its text as `budget` holds; `None` if it holds nothing of it.
+/// Return the first row, truncated to `budget`; `None` if none of its text fits.
 fn cut<C: Count>(
     count: &C,
     texts: &Texts<'_>,
@@ -149,8 +149,8 @@ fn cut<C: Count>(
 }
 
 /// Return the cost of a section's header line and of the empty line before it. The first printed section has
-/// no empty line, but which one that is only turns out at the end, so each row taken except the first pays
-/// for one.
+/// no empty line, but which section is first is known only at the end, so every row except the first pays for
+/// an empty line.
 fn opening<C: Count>(count: &C, section: usize, first: bool) -> u64 {
     let gap = if first { 0 } else { count.count(GAP) };
     (count.count(SECTIONS[section].2) + gap) as u64
@@ -160,7 +160,7 @@ fn mark(number: usize) -> String {
     format!("{number}. ")
 }
 
-/// Return the rows of the nodes. A chunk is represented by its units, in order.
+/// Return the rows of the nodes. A chunk is replaced by its units, in order.
 fn candidates(blocks: Blocks, units_of: impl Fn(usize) -> Range<u32>, found: &[Scored]) -> Vec<Item> {
     let mut rows = Vec::with_capacity(found.len());
     for node in found {

@@ -1,8 +1,9 @@
-//! Neighbouring units of a document as one row, in the document's order, at the rank of the best of them.
+//! Prints neighbouring units of a document as one row, in the order of the document, at the rank of the best
+//! unit.
 //!
-//! Title and context are printed once, and the text between the units as it is in the document, so that the row is
-//! a span of the document like any other. Only units of one page and section are joined, so that the location of a row
-//! is that of its units. Such a row costs less than its units alone, which leaves room for more.
+//! Title and context are printed once, and the text between the units is copied from the document, so that
+//! the row is a span of the document. Only units of one page and section are merged, so that a row has the
+//! same location as its units. Such a row costs less than separate rows, which leaves room for more units.
 
 use super::{Body, Context, Renderer, Row, Units};
 use crate::error::{Error, Result};
@@ -11,17 +12,17 @@ use crate::search::fill::{Count, FillPolicy, OversizePolicy};
 use crate::text::strings::Strings;
 use std::collections::HashMap;
 
-/// Kinds of locations that all units of a row share.
+/// Kinds of locations that all units of a row must share.
 const SHARED: [&[u8]; 4] = [b"[\"page\",", b"[\"slide\",", b"[\"heading\",", b"[\"symbol\","];
-/// Maximum number of locations read before a unit's start.
+/// Maximum number of locations before a unit's start that are read.
 const NEAREST: usize = 256;
 
-/// Where parts of the texts are in their sources, in the order of their starts.
+/// The positions of texts in their source documents, in the order of their starts.
 #[derive(Debug, Clone, Copy)]
 pub struct Locations<'a> {
     /// Start and end of each unit in its document.
     pub units: Items<'a, u32>,
-    /// The locations of each text, their start and end in its document, and the number of their label.
+    /// The locations of each text: start and end in its document, and the number of the label.
     pub indptr: Items<'a, u64>,
     pub spans: Items<'a, u32>,
     pub label: Items<'a, u32>,
@@ -51,14 +52,15 @@ impl Locations<'_> {
     }
 }
 
-/// Maximum number of bytes between two joined units. More is a part of the text that was not indexed.
+/// Maximum number of bytes between two merged units. A longer gap is a part of the text that was not indexed.
 const WIDEST: usize = 200;
-/// Maximum number of units of a row, so that a citation leads to a passage and not to a whole table or article.
+/// Maximum number of units of a row, so that a citation refers to a passage and not to a whole table or
+/// article.
 pub(super) const LONGEST: u32 = 3;
 
 impl<'a> Units<'a> {
-    /// `bytes` are start and end of each unit in its text, `gaps` what the units of each text do not cover. Units must
-    /// not overlap.
+    /// `bytes` are the start and end of each unit in its text. `gaps` are the parts of each text that no unit
+    /// covers. Units must not overlap.
     pub fn with_gaps(mut self, bytes: Items<'a, u32>, gaps: Strings<'a>) -> Result<Self> {
         if bytes.len() != 2 * self.len() || self.titles.is_none_or(|(titles, _)| titles.len() != gaps.len()) {
             return Err(Error::input(format!("there are {} gaps for {} units", gaps.len(), self.len())));
@@ -67,7 +69,7 @@ impl<'a> Units<'a> {
         Ok(self)
     }
 
-    /// Join units of the same page and section only.
+    /// Merge only units of the same page and section.
     pub fn with_locations(mut self, locations: Locations<'a>) -> Result<Self> {
         let texts = self.titles.map_or(0, |(titles, _)| titles.len());
         let sizes = [locations.units.len(), locations.indptr.len(), locations.spans.len()];
@@ -78,8 +80,8 @@ impl<'a> Units<'a> {
         Ok(self)
     }
 
-    /// Return what is between a unit and the next one in its text; `None` if the next is of another text, page or
-    /// section, or far.
+    /// Return the text between a unit and the next one. Returns `None` if the next unit is far away or
+    /// belongs to another text, page or section.
     fn between(&self, unit: u32) -> Option<&'a str> {
         let ((bytes, gaps), (_, of)) = (self.gaps?, self.titles?);
         let (unit, next) = (unit as usize, unit as usize + 1);
@@ -106,7 +108,7 @@ impl<'a> Units<'a> {
         gaps.get(row).get(stop.checked_sub(width)?..stop)
     }
 
-    /// Return the text of some neighbouring units, with what is between them.
+    /// Return the text of several neighbouring units, including the text between them.
     pub fn joined(&self, first: u32, count: u32) -> String {
         let mut text = self.texts.get(first as usize).to_owned();
         for unit in first..first + count.saturating_sub(1) {
@@ -134,7 +136,7 @@ impl Run {
 }
 
 impl<C: Count> Renderer<C> {
-    /// Like `render`, with neighbours joined.
+    /// Like `render`, with neighbouring units merged.
     pub fn render_joined(
         &self,
         units: &Units<'_>,
@@ -169,7 +171,7 @@ impl<C: Count> Renderer<C> {
     /// Return the rows that fit, best first.
     fn runs(&self, units: &Units<'_>, candidates: &[u32], budget: u64, policy: FillPolicy) -> Vec<Run> {
         let mut runs: Vec<Option<Run>> = Vec::new();
-        // The run of each unit at either end of one.
+        // The run of merged units that starts or ends at each unit.
         let mut ends: HashMap<u32, usize> = HashMap::new();
         let (mut rows, mut total) = (0, 0);
         for &unit in candidates {
@@ -233,12 +235,13 @@ impl<C: Count> Renderer<C> {
         runs.into_iter().flatten().collect()
     }
 
-    /// Return the tokens of the mark of a row and of its end.
+    /// Return the tokens of a row's mark and of its line end.
     fn mark_tokens(&self, rank: usize, unit: u32) -> u64 {
         self.prefix_tokens(rank, unit) + self.end
     }
 
-    /// Return two neighbours as one: the stored counts, without what is printed once, and with what is between them.
+    /// Return two neighbouring rows merged into one. Its token count is the sum of the stored counts, minus
+    /// the parts that are printed only once, plus the text between them.
     fn concatenate(&self, units: &Units<'_>, left: Run, right: Run) -> Run {
         let (end, start) = (units.body(left.last as usize), units.body(right.first as usize));
         let mut lead = String::new();

@@ -131,7 +131,7 @@ fn prefix_counts_are_right_whether_remembered_or_not() {
     assert_eq!(Renderer::new(cl100k, Style::Cited).prefix_tokens(1, 7), 3);
 }
 
-/// A document in pieces with what is between them, and the last gap.
+/// A document split into units, with the text between them and the last gap.
 struct Pieces {
     texts: StringsBuf,
     before: StringsBuf,
@@ -144,7 +144,7 @@ struct Pieces {
 }
 
 impl Pieces {
-    /// Documents of (context, text, what follows), all with the title "T".
+    /// Documents as lists of (context, text, gap after the text), all with the title "T".
     fn new(documents: &[&[(&str, &str, &str)]], count: fn(&str) -> usize) -> Self {
         let empty = StringsBuf::default;
         let (mut of, mut bytes, mut tokens) = (Vec::new(), Vec::new(), Vec::new());
@@ -206,7 +206,7 @@ fn a_row_has_at_most_three_units() {
     let rows: &[_] = &[("", "a.", " "); 8];
     let pieces = Pieces::new(&[rows], bytes);
     assert_eq!(runs(&pieces.render(&[0, 1, 2, 3, 4, 5, 6, 7], 1000)), [(0, 0, 3), (3, 3, 3), (6, 6, 2)]);
-    // A unit between two rows that are too long together joins the better one.
+    // A unit between two rows that are too long to be merged is added to the better row.
     assert_eq!(runs(&pieces.render(&[4, 5, 1, 2, 3], 1000)), [(4, 3, 3), (1, 1, 2)]);
     assert_eq!(runs(&pieces.render(&[1, 2, 4, 5, 3], 1000)), [(1, 1, 3), (4, 4, 2)]);
     assert_eq!(runs(&pieces.render(&[2, 1, 0, 4, 3], 1000)), [(2, 0, 3), (4, 3, 2)]);

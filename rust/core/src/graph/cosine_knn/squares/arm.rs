@@ -1,12 +1,13 @@
-//! Squares of 32 rows and 32 columns by NEON.
+//! Squares of 32 rows and 32 columns with NEON.
 
 use super::layout::{Line, Square, LINE, SIDE};
 use std::arch::aarch64::*;
 
-/// Rows that share each load of the columns: 2 x 4 sums, four columns and a broadcast word stay in registers.
+/// Rows that share each load of the columns. 2 x 4 sums, four columns and a broadcast word stay in registers.
 const ROWS: usize = 2;
 
-/// A word is two codes of 16 bits. A vector of four words has four columns: eight products, added in pairs.
+/// A word holds two codes of 16 bits. A vector of four words holds four columns and gives eight products,
+/// which are added in pairs.
 ///
 /// # Safety
 /// Rows and panels hold [`SIDE`] rows of `lines` lines each; NEON is available.

@@ -1,14 +1,14 @@
 //! Memory layout of code lines and of squares of sums.
 
-/// Rows and columns of a square.
+/// Number of rows and of columns of a square.
 pub const SIDE: usize = 32;
-/// Rows of a panel, and words of a line.
+/// Number of rows of a panel, and of words of a line.
 pub(super) const LINE: usize = 16;
 
 #[repr(C, align(64))]
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Line(pub [u32; LINE]);
 
-/// Sums of products, row after row.
+/// Sums of products, stored row after row.
 #[repr(C, align(64))]
 pub struct Square(pub [[i32; SIDE]; SIDE]);
