@@ -112,7 +112,7 @@ def patches_of(
 
 
 _BITS: Final = {"i1": "u1", "f4": "<u4"}
-"""Floating-point types, whose values are stored as integers with the same bits."""
+"""Types whose values are stored as unsigned integers with the same bits."""
 
 
 def _as_numbers(array: NDArray[Any]) -> NDArray[np.uint64]:
