@@ -149,7 +149,7 @@ def test_workers_that_cannot_build(cluster: RayCluster, tmp_path: Path) -> None:
     # This path leads to another folder in every process, as if the machines shared nothing.
     here = "/proc/self/cwd"
     done = run(cluster, tmp_path, f"{here}/notes/zebra.md", "-i", str(tmp_path / "w"))
-    assert done.code == 1 and "does not see /proc/self/cwd/notes/zebra.md" in done.err
+    assert done.code == 1 and "cannot read /proc/self/cwd/notes/zebra.md" in done.err
     done = run(cluster, tmp_path, str(source), "-i", f"{here}/w")
     assert done.code == 2 and "cannot read or write /proc/self/cwd/w.shards" in done.err
     assert "storage that every machine" in done.err

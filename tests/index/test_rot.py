@@ -220,7 +220,7 @@ def test_the_doctor_finds_each_damage_and_changes_nothing(index: Path) -> None:
     assert code == 4 and "a.txt" in str(found["tables"]) and found["generation 1"] is None
     for name, error in (
         ("gen-1", "does not name a generation"),
-        ("gen-999999", "is lost, and the others are older"),
+        ("gen-999999", "is lost, and all other generations are older"),
     ):
         (index / "CURRENT").write_text(name)
         code, found = look()

@@ -229,7 +229,8 @@ class Index:
 
         Args:
             add: Sources as in `build`; no other source is read again. A document replaces one with the same
-            id. remove: Document ids or patterns (`*` also matches `/`). They stay removed until `add`
+                id.
+            remove: Document ids or patterns (`*` also matches `/`). They stay removed until `add`
                 names them or their source. Unknown ids are reported as failures.
             where: Also remove the documents whose metadata matches this filter. A filter that matches
                 every document raises InputError; `remove="*"` removes all.
@@ -465,9 +466,9 @@ class Index:
         """Return the context of a query: the best passages that fit its budget.
 
         Args:
-            query: A text, or a `Query`. fields: Fields of `Query` (`mode`, `budget`, `top`, `filter`,
-            `allow`, `deadline`, `explain`) to use with
-                a text, or to replace those of a `Query`.
+            query: A text, or a `Query`.
+            fields: Fields of `Query` (`mode`, `budget`, `top`, `filter`, `allow`, `deadline`, `explain`) to
+                use with a text, or to replace those of a `Query`.
 
         Raises:
             EmptyQuery, ConfigError, InputError: The query is not valid; see `Query`.

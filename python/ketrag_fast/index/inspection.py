@@ -205,12 +205,12 @@ class Inspection:
         nodes with the most edges and their best neighbours.
 
         Args:
-            name: One of `graphs()`. around: Names of nodes (case is ignored), or numbers such as "#12"
-            (`GraphNode.id`). to: Draw the shortest path from the node `around` to this node, and its
-            surroundings. question: Draw the surroundings of the passages that `Index.retrieve` finds for a
-            question. units: Draw the surroundings of these units (`Passage.unit`). They are numbered as in
-            the whole index
-                and cannot be combined with `filter` or `allow`, which change the numbers.
+            name: One of `graphs()`.
+            around: Names of nodes (case is ignored), or numbers such as "#12" (`GraphNode.id`).
+            to: Draw the shortest path from the node `around` to this node, and its surroundings.
+            question: Draw the surroundings of the passages that `Index.retrieve` finds for a question.
+            units: Draw the surroundings of these units (`Passage.unit`). They are numbered as in the whole
+                index and cannot be combined with `filter` or `allow`, which change the numbers.
             limit: Maximum number of nodes.
             filter: Draw the graph of the matching documents only: no other document contributes a node, an
                 edge, a count or a position.

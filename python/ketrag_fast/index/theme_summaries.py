@@ -60,9 +60,7 @@ class _Work:
         settings = self._opened.settings
         self._limit = Limited(progress, settings.limit_seconds, time.monotonic())
         found = find_themes(self._opened, condition, self._limit)
-        self._limit.soft = (
-            True  # from here on the time limit only stops the writing; finished summaries are returned
-        )
+        self._limit.soft = True  # after a limit, the summaries written so far are returned
         self._reader = ThemeReader(self._opened, found)
         self._count = sum(map(len, self._reader.levels))
         self._task = summary_task(settings.language in ("english", "en"))

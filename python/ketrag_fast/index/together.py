@@ -71,9 +71,7 @@ def _merged(contexts: Mapping[str, Context], top: int | None) -> Context:
             )
         blocks = zip(context.passages, _blocks(context), strict=True)
         found += [(replace(passage, index=name), block) for passage, block in blocks]
-    found.sort(
-        key=lambda row: -row[0].relevance
-    )  # a stable sort: ties keep the order of the indexes and ranks
+    found.sort(key=lambda row: -row[0].relevance)  # stable: ties keep index and rank order
     first = next((one for one in contexts.values() if one.passages), next(iter(contexts.values())))
     count = 0
     while count < len(found[:top]) and sum(one.tokens for one, _ in found[: count + 1]) <= first.budget:

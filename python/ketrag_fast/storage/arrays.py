@@ -176,7 +176,7 @@ def view_array(path: Path, record: FileRecord, file: MappedFile) -> Array:
         read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         shape, fortran, dtype = read(head)
         if fortran or dtype.hasobject:
-            raise ValueError("not in C order, or of objects")
+            raise ValueError("it must be in C order and must not contain objects")
         array: Array = np.frombuffer(data[head.tell() :], dtype).reshape(shape)
     except Exception as error:
         raise _unclear(error, path) from error

@@ -93,10 +93,11 @@ def patches_of(
     """Return how arrays change, or None if they must all be computed again.
 
     Args:
-        published: the current arrays by stage. gone: numbers of the removed documents. before: for each new
-        document, the number of the published document that follows it. new: the arrays of the stage "units"
-        for the new documents alone; with a model, also "vectors.NAME" and
-            "sentence_vectors.NAME".
+        published: the current arrays by stage.
+        gone: numbers of the removed documents.
+        before: for each new document, the number of the published document that follows it.
+        new: the arrays of the stage "units" for the new documents alone; with a model, also "vectors.NAME"
+            and "sentence_vectors.NAME".
         language: the setting `language`.
         behind: levels of arrays whose changes are merged into the result, the current level first.
     """
@@ -111,7 +112,7 @@ def patches_of(
 
 
 _BITS: Final = {"i1": "u1", "f4": "<u4"}
-"""Floating-point types, whose values are stored as integers with the same bits."""
+"""Types whose values are stored as unsigned integers with the same bits."""
 
 
 def _as_numbers(array: NDArray[Any]) -> NDArray[np.uint64]:

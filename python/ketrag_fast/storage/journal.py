@@ -170,7 +170,7 @@ class Journal(Database):
             raise tables_damaged(self.path, "; ".join(found)[:300])
 
     def known(self, key: str) -> StoredReader | None:
-        """Return the reader with this key, or None if it has no stored replies."""
+        """Return the reader with this key, or None if no such reader is stored."""
         return self._reader("WHERE key = ?", (key,))
 
     def latest(self, spec: str | None = None) -> StoredReader | None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _FORMAT: Final = 1
 _COARSE: Final = 1_000_000_000
 _FINE: Final = 20_000_000
-"""Time resolution in ns, for file systems with whole seconds and for all others."""
+"""Resolution of file times in ns: `_COARSE` if times are whole seconds, otherwise `_FINE`."""
 UNKNOWN: Final = -2
 """Stands for the time of a file that changed so recently that the next change may have the same time."""
 
@@ -43,8 +43,8 @@ Stamp = tuple[int, int]
 class SourceStamps:
     """The files and folders of a source when it was read.
 
-    `folders` include the ignore files. `others` are hashes of the paths of files
-    without documents. `is_complete` tells whether a new file changes the time of one of the folders.
+    `folders` include the files that control which files are excluded. `others` are hashes of the paths of
+    files without documents. `is_complete` is whether a new file changes the time of one of the folders.
     """
 
     spec: str

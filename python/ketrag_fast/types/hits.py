@@ -32,15 +32,19 @@ class Place:
     """A location: the document, its file, and the position in the file.
 
     Attributes:
-        document: Id of the document. path: Absolute path of the file; None for documents that a program
-        passed. source: The indexed file, folder or glob that the file belongs to. lines: First and last line
-        in the file; None if the format has no lines. page: Page or slide. cell: Cell of a sheet, such as
-        `Stock!A65`, or number of a cell of a notebook, such as `cell3`. time: Time in a recording, such as
-        `00:12:30`. title: Title and headings, from the outermost to the innermost; joined by ` › ` in JSON.
+        document: Id of the document.
+        path: Absolute path of the file; None for documents that a program passed.
+        source: The indexed file, folder or glob that the file belongs to.
+        lines: First and last line in the file; None if the format has no lines.
+        page: Page or slide.
+        cell: Cell of a sheet, such as `Stock!A65`, or number of a cell of a notebook, such as `cell3`.
+        time: Time in a recording, such as `00:12:30`.
+        title: Title and headings, from the outermost to the innermost; joined by ` › ` in JSON.
         state: "changed" if the file was changed since it was indexed, "missing" if it does not exist here.
-        index: Name of the collection, if several were searched. part: The part of the file that is the
-        document: `#2` for a row, `/notes.txt` for a member of an archive. text_lines: First and last line in
-        the indexed text, if the format has no lines, pages or cells.
+        index: Name of the collection, if several were searched.
+        part: The part of the file that is the document: `#2` for a row, `/notes.txt` for a member of an
+            archive.
+        text_lines: First and last line in the indexed text, if the format has no lines, pages or cells.
 
     Examples:
         >>> place = Place(document="notes.md", path="/home/ada/notes.md", lines=(93, 110))

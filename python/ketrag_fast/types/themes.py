@@ -195,12 +195,13 @@ class ThemeSummaries:
     """The result of `Index.summarise_themes`, or its plan in a dry run.
 
     Attributes:
-        themes: the number of themes. kept: themes whose earlier summary is still valid. written: summaries
-        written now. failed: themes without a usable reply, which are described by their quotes alone.
+        themes: the number of themes.
+        kept: themes whose earlier summary is still valid.
+        written: summaries written now.
+        failed: themes without a usable reply, which are described by their quotes alone.
         pending: themes not summarised because a limit was reached; in a dry run, all without a summary.
         calls, tokens_in, tokens_out, seconds: usage of this run; in a dry run, an estimate for the pending
-        themes.
-            `seconds` is None if the speed of the model is unknown.
+            themes. `seconds` is None if the speed of the model is unknown.
         usd: the cost in USD, if the price of the model is known.
         stopped: the limit that was reached, `limit_seconds` or `limit_usd`.
 

@@ -84,12 +84,14 @@ def build(
     machine instead, as `Index.build` does.
 
     Args:
-        sources: Paths or globs, on storage that every machine of the cluster can read. path: Folder of the
-        index, on the same storage. The shards are in `path.shards` until they are merged. on:
-        `ray://HOST:PORT`, or `ray` for the address in RAY_ADDRESS; if that is unset, Ray is started on this
-        machine. shards: Number of shards; None uses the number of tasks that the cluster can run at once.
-        settings: As for `Index.build`. A task uses `threads` processors (default 1), and one GPU if `device`
-            is `cuda`. `limit_usd` is divided among the shards.
+        sources: Paths or globs, on storage that every machine of the cluster can read.
+        path: Folder of the index, on the same storage. The shards are in `path.shards` until they are
+            merged.
+        on: `ray://HOST:PORT`, or `ray` for the address in RAY_ADDRESS; if that is unset, Ray is started on
+            this machine.
+        shards: Number of shards; None uses the number of tasks that the cluster can run at once.
+        settings: As for `Index.build`. A task uses `threads` processors (default 1), and one GPU if
+            `device` is `cuda`. `limit_usd` is divided among the shards.
         progress: Called with each `Event`; returning False stops the build.
         examples: Questions that the page of the index offers to start with.
 
