@@ -425,7 +425,7 @@ def _positions(hashes: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.int64] 
 
 @dataclass(frozen=True, slots=True)
 class _Model:
-    """The fingerprint of the model of an index, and the variants of the stages that it decides."""
+    """The fingerprint of an index's model, and the variants of the stages that depend on the model."""
 
     fingerprint: str
     variants: Mapping[str, str]

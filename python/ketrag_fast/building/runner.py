@@ -112,8 +112,8 @@ def build(
         path: Folder of the index.
         sources: Paths, globs or documents to read and register.
         stages: The stages to run, or a function that plans them (`planning.stages_for`).
-        settings: Values that were given win over the index, the index over the system, that over defaults.
-        options: What else is done.
+        settings: Given values take precedence over stored ones, these over the preset, that over defaults.
+        options: Optional parts of the build, such as a recording of replies.
         progress: Called with each event; returning False stops the build.
 
     Raises:

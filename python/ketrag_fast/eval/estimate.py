@@ -463,7 +463,7 @@ def _size(job: ReadJob) -> int:
 
 
 def _shorten(document: Document, room: int) -> Document:
-    """Return the beginning of a document that is longer than the whole sample may be."""
+    """Return a document, cut to the maximum size of the whole sample."""
     if len(document.text) <= room:
         return document
     marks = tuple(replace(one, end=min(one.end, room)) for one in document.locators if one.start < room)

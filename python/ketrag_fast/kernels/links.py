@@ -160,7 +160,7 @@ def walk(
     threads: int = 0,
     report: Report = None,
 ) -> list[Hits]:
-    """Return the best `top` units for each question by the walk; none if no keyword of it is in the index.
+    """Return the best `top` units for each question by the walk; none if no keyword is in the index.
 
     Args:
         vectors: unit, sentence and question vectors; without them the walk uses keywords alone.
@@ -175,7 +175,7 @@ def walk(
             other units still serve as partners and bridges.
 
     Returns:
-        (unit ids, scores) for each question. The first two ranks are chosen by a different sum than the
+        (unit ids, scores) for each question. The first two units are chosen by another sum than the
         scores, so a score that would be below the next one is raised just above it.
 
     Raises:

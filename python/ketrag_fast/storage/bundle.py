@@ -413,7 +413,7 @@ def _number(field: bytes) -> int:
 
 def _decimal(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 20):
-        raise NotPlain("a size in a header is not a number")
+        raise NotPlain("its header has a size that is not a number")
     return int(text)
 
 

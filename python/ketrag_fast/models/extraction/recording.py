@@ -78,7 +78,7 @@ def _natural(value: Any) -> bool:
 def _openie(data: Mapping[str, Any]) -> Recorded:
     name, entities, triples = data["corpus-id"], data.get("entities", []), data.get("triples", [])
     if not isinstance(name, (str, int)) or not isinstance(entities, list) or not isinstance(triples, list):
-        raise ValueError("no corpus-id with lists of entities and triples")
+        raise ValueError("the line lacks a corpus-id, or lists of entities and triples")
     rows: list[Any] = []
     for triple in triples:
         if isinstance(triple, list) and len(triple) == 3 and all(isinstance(part, str) for part in triple):

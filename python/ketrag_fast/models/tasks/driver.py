@@ -104,7 +104,7 @@ class Driver:
         return [items[key] for key in keys]
 
     def _parse_again(self, item: Item[S, V]) -> list[KeptReply]:
-        """Parse and store replies again that an earlier parser version read."""
+        """Parse stored replies again if an older version of the parser read them."""
         assert self.journal is not None  # noqa: S101 - the caller checked
         found = []
         for _, kept in self.journal.rows(self.number, [item.key]):

@@ -198,7 +198,7 @@ class _AnswerStream:
         return self._emit(self._cover.feed(self.checker.feed(_CONTROL.sub("", self.reader.feed(piece)))))
 
     def finish(self, *, is_cut: bool) -> None:
-        """Take the end of the reply."""
+        """Process the end of the reply."""
         self._emit(self._cover.feed(self.checker.feed(_CONTROL.sub("", self.reader.finish()))))
         self._emit(self._cover.feed(self.checker.finish(is_cut=is_cut)))
         self._emit(self._cover.finish())

@@ -78,7 +78,7 @@ class _Reading:
         self.error: DocumentError | None = None
 
     def ranges(self) -> Iterator[range]:
-        """Yield the next ranges, shared with other threads, until one has failed."""
+        """Yield ranges from a queue that threads share; end when a range has failed."""
         while self.error is None:
             with self._lock:
                 own = next(self._ranges, None)

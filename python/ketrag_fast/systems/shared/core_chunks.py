@@ -1,4 +1,4 @@
-"""The core chunks, as input for the reader of core chunks."""
+"""The core chunks of a graph, in the form that an LLM or another reader processes."""
 
 from __future__ import annotations
 

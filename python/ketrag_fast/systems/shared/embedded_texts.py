@@ -42,7 +42,7 @@ def texts_after_titles(titles: Packed | None, owner: U32 | None, packed: Packed)
 def sentence_texts(units: Arrays) -> Iterator[str]:
     """Yield the texts of sentences that are not titles.
 
-    A sentence in two units is cut at the end of its unit.
+    A sentence that continues in the next unit ends with its first unit here.
     """
     own = _own_sentences(units)
     unit = units["sent_unit"][own].astype(np.uint32)

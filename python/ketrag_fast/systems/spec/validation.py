@@ -56,19 +56,19 @@ class Declared(Protocol):
 
     @property
     def channels(self) -> Mapping[str, Channel]:
-        """By name."""
+        """The channels of the systems, by name."""
 
     @property
     def recipes(self) -> Mapping[str, Recipe]:
-        """By name."""
+        """The recipes (modes), by name."""
 
     @property
     def graphs(self) -> Mapping[str, GraphSource]:
-        """By name."""
+        """The graphs of the systems, by name."""
 
     @property
     def presets(self) -> Mapping[str, Mapping[str, Any]]:
-        """By name."""
+        """The presets of the systems, by name."""
 
 
 def check_system(before: Declared, system: System, *, outside: bool) -> None:
@@ -263,7 +263,7 @@ def _check_recipe(
             if spec is None or float not in spec.types or spec.low is None or spec.high is None:
                 raise ExtensionError(f"{where} has the share {share.of}, which is not a setting from 0 to 1")
             if spec.low < 0 or spec.high > 1:
-                raise ExtensionError(f"{where} has the share {share.of}, whose bounds exceed 0 to 1")
+                raise ExtensionError(f"{where} has the share {share.of}; its setting must be between 0 and 1")
         elif recipe.join == "shares":
             if not 0 <= share.of <= 1:
                 raise ExtensionError(f"{where} gives {share.channel} a share of {share.of}")
