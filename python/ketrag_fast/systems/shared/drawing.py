@@ -39,7 +39,7 @@ def read_links(stages: dict[str, Arrays]) -> DrawableGraph:
 
 
 def _subjects(links: Arrays, names: int) -> tuple[NDArray[np.uint32], NodeBlock]:
-    """Return the node of each subject (from the first name on), and a block of subjects that are not names."""
+    """Return the node of each subject (by position), and a block of subjects that are not names."""
     subjects = Names(*strings(links, "subjects"), case=str.lower)
     known = {name: at for at, name in enumerate(unpack(*strings(links, "names")))}
     number = np.empty(len(subjects), np.uint32)
