@@ -80,8 +80,14 @@ def to_idf(has: Array) -> Array:
 
 
 def z(x: Array) -> Array:
-    """Standardised; zero where the deviation is rounding noise."""
-    return (x - x.mean()) / x.std() if x.std() > 1e-6 else np.zeros_like(x)
+    """Return standardised values; zeros if the deviation is rounding noise.
+
+    Mean and deviation are those of the values rounded to multiples of 2^-32, which the kernel sums as
+    integers. If the values are nearly equal, the rounding is visible.
+    """
+    rounded = np.rint(x * 2.0**32) / 2.0**32
+    deviation = rounded.std()
+    return (x - rounded.mean()) / deviation if deviation > 1e-6 else np.zeros_like(x)
 
 
 def best_first(scores: Array) -> NDArray[np.intp]:

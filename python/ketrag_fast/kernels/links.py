@@ -97,9 +97,8 @@ def build_links(
         raise InputError("sentences must be a list of lists of texts")
     groups = [as_texts(group, f"sentences {i}") for i, group in enumerate(sentences)]
     if not len(own_titles) == len(own_texts) == len(groups):
-        raise InputError(
-            f"{len(own_titles)} titles, {len(own_texts)} texts, {len(groups)} lists of sentences"
-        )
+        lengths = f"{len(own_titles)}, {len(own_texts)} and {len(groups)}"
+        raise InputError(f"titles, texts and sentences must have equal length, got {lengths}")
     first = np.zeros(len(groups) + 1, np.uint64)
     np.cumsum([len(group) for group in groups], out=first[1:])
     return _core.links_build(

@@ -61,7 +61,7 @@ def write(
         "contexts": [] if query is None else [_context(index, query)],
         "missing": index.inspect.missing_graphs(),
     }
-    # Themes and examples describe the whole index, so a file with a part of its passages has none.
+    # Themes describe the whole index, so a file with a part of its passages has none.
     if len(data["units"]["unit"]) == sum(one.units for one in index.inspect.documents()):
         data |= _themes(index, data["documents"])
     examples = [query] if query is not None else list(index.inspect.examples()) if around is None else []

@@ -136,7 +136,7 @@ def _reason(context: Context, reply: _core.Reply) -> str | None:
 
 def _survey(plan: QueryPlan, question: str, ranked: _core.Printed) -> list[Context]:
     """Return the contexts of a question, one per budget, from its ranked units, which are not merged."""
-    if has_general_words_alone(_core.lexical_keywords(question)):  # English
+    if has_general_words_alone(_core.lexical_keywords(question)):  # its word lists are English
         return [_overview(plan, question, budget) for budget in plan.budgets]
     words = _core.lexical_keywords(question, languages=_languages(plan))
     found = _Survey(plan, question, words, ranked)

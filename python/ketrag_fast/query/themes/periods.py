@@ -58,7 +58,7 @@ def periods_of(dates: Sequence[str]) -> list[str]:
         own = {date[:length] for date in dates if len(date) >= length}
         if length != chosen and len(own) > _MOST:
             break
-        if len([date for date in dates if len(date) >= length]) * 2 < sum(map(bool, dates)):
+        if len([date for date in dates if len(date) >= length]) * 2 <= sum(map(bool, dates)):
             break
         chosen = length
     return [date[:chosen] if len(date) >= chosen else "" for date in dates]
