@@ -33,6 +33,7 @@ import numpy as np
 from common import ROOT, WORK, arguments, publish, require_data, require_model, target
 from common import result_table as table
 from ketrag_fast import Context, Document, Index, Settings, _core
+from ketrag_fast.building.sources import Sources
 from ketrag_fast.eval import load_dataset
 from ketrag_fast.eval.question import Question
 from ketrag_fast.kernels import kmeans
@@ -123,11 +124,11 @@ SINGLE = ("musique-dev", "hotpotqa-dev", "2wiki-dev", "xquad-en", "cosqa-dev", "
 WHOLE = ROOT / "tests" / "data" / "questions" / "whole.jsonl"
 
 
-def kept_index(name: str, source: object, settings: Settings) -> Index:
+def kept_index(name: str, source: Sources, settings: Settings) -> Index:
     """Return an index of a source in the folder of the benchmarks, built if it is missing."""
     place = WORK / f"themes-{name}"
     if not place.exists():
-        Index.build(source, place, settings=settings).close()  # type: ignore[arg-type]
+        Index.build(source, place, settings=settings).close()
     return Index.open(place, settings=settings)
 
 
@@ -175,6 +176,7 @@ def measure_survey(args: argparse.Namespace) -> None:
     rows, repeated = [], []
     for name in SETS[: 1 if args.smoke else None]:
         data = load_dataset(require_data("polar" if args.smoke else name))
+        assert data.corpus is not None
         least = 2 if args.smoke else GOLD
         questions = [one for one in data.questions if len(one.gold) >= least]
         with kept_index(

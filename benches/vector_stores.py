@@ -150,7 +150,7 @@ PROGRAMS = {
     .replace("NAME", '"vectors, f32"')
     .replace("QUESTIONS", ""),
 }
-"""Where LEANN encodes passages for each question, it is asked the first twenty, too few for recall."""
+"""If LEANN encodes passages at query time, only 20 questions are run, which is too few to report recall."""
 
 
 def write_inputs(folder: Path, encoder: Encoder, questions: Sequence[str], corpus: Path) -> dict[str, float]:

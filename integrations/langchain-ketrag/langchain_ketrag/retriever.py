@@ -14,7 +14,7 @@ from ketrag_fast import Context, Passage
 from langchain_ketrag.opening import LazyIndex
 
 _JOINED = 3
-"""Neighbouring passages are joined, at most this many into one: `k` times as many are requested."""
+"""Maximum number of neighbouring passages that the index joins into one, and thus requested per document."""
 _UNLIMITED = 10_000_000
 """A token budget that any number of passages fits, so that `k` alone decides."""
 

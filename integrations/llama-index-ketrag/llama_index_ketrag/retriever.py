@@ -17,7 +17,7 @@ from llama_index_ketrag.filters import index_filter
 from llama_index_ketrag.opening import LazyIndex
 
 _JOINED = 3
-"""Neighbouring passages are joined, at most this many into one: so many are requested for each node."""
+"""Maximum number of neighbouring passages that the index joins into one, and thus requested per node."""
 _UNLIMITED = 10_000_000
 """A token budget that any number of passages fits, so that `similarity_top_k` alone decides."""
 _DEEPEST = 1000

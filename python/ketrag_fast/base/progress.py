@@ -139,7 +139,7 @@ class Limited:
 
     @property
     def is_silent(self) -> bool:
-        """Whether there is no callback that reads the events."""
+        """Whether no callback receives the events."""
         return self._callback is None
 
     @property

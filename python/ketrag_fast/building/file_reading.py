@@ -89,7 +89,7 @@ def usable_item(item: Item, seen: set[str]) -> Item:
 
 
 class FileSelection:
-    """Which files of a source are read, and why others are not.
+    """Select the files of a source to read, and record why others are left out.
 
     Attributes:
         failures: Unreadable files, and a source that is itself a file of an unknown format.

@@ -63,10 +63,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildOptions:
-    """What a build does other than to read sources.
+    """Options of a build in addition to its sources and settings.
 
     Attributes:
-        others: What is done with the sources that the build does not name.
+        others: How sources that the build does not name are treated: read, left unchanged or dropped.
         rebuild: Run every stage again; allows a different embedder or different units.
         partial: Call no language model, and publish the replies so far.
         remove: Ids, or patterns of ids, of documents to remove.

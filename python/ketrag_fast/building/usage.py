@@ -1,4 +1,4 @@
-"""What a build reports when it ends: counts of what it read and spent, and what the index lacks."""
+"""The report of a finished build: documents read, calls, tokens and costs, and missing parts of the index."""
 
 from __future__ import annotations
 

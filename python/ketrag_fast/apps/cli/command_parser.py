@@ -174,13 +174,12 @@ class CommandParser(argparse.ArgumentParser):
         return f"a {missing} that begins with - follows --: {self.prog} -- {shlex.quote(word)}"
 
     def _path_hint(self, word: str) -> str:
-        """Return a hint that names the index option if a word is a path; empty for other words."""
+        """Return a hint about indexes if a word is an existing path; empty for other words."""
         flag = self._option_string_actions.get("--index")
-        if flag is None or not os.path.exists(word):  # noqa: PTH110 - any text, such as a question
+        if flag is None or not os.path.exists(word):  # noqa: PTH110 - Path raises for long texts
             return ""
-        if os.path.exists(os.path.join(word, "CURRENT")):  # noqa: PTH110, PTH118
-            return f"an index is named with --index: {self.prog} --index {shlex.quote(word)} ..."
-        return f"`ketrag index {shlex.quote(word)}` makes an index of it, in which this command looks"
+        path = shlex.quote(word)
+        return f"--index {path} names an index; `ketrag index {path}` builds one from files"
 
     def _quoting_hint(self) -> str:
         """Return a hint to quote text of several words; empty if the command takes no text."""

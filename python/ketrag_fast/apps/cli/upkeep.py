@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.apps.cli import index, options
+
+if TYPE_CHECKING:
+    from ketrag_fast.index import Index
 
 
 def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -57,15 +61,9 @@ def declare_upgrade(commands: Any, shared: argparse.ArgumentParser) -> None:
 
 
 def _run_upgrade(args: argparse.Namespace) -> int:
-    """Run the command."""
-    path, _ = options.index_path(args)
-    settings = options.query_settings_of(args)
     from ketrag_fast.index import Index
 
-    with Index.upgrade(path, settings=settings, progress=options.progress(args)) as opened:
-        report = index.report_of(opened)
-    index.print_report(args, path, report)
-    return 0
+    return _change(args, Index.upgrade)
 
 
 def declare_reembed(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -90,12 +88,15 @@ def declare_reembed(commands: Any, shared: argparse.ArgumentParser) -> None:
 
 
 def _run_reembed(args: argparse.Namespace) -> int:
-    """Run the command."""
-    path, _ = options.index_path(args)
-    settings = options.query_settings_of(args)
     from ketrag_fast.index import Index
 
-    with Index.reembed(path, settings=settings, progress=options.progress(args)) as opened:
+    return _change(args, Index.reembed)
+
+
+def _change(args: argparse.Namespace, change: Callable[..., Index]) -> int:
+    """Run a change of an index that reads no source, and print its report."""
+    path, _ = options.index_path(args)
+    with change(path, settings=options.query_settings_of(args), progress=options.progress(args)) as opened:
         report = index.report_of(opened)
     index.print_report(args, path, report)
     return 0

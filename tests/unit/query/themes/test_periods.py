@@ -35,6 +35,7 @@ def test_periods_are_as_fine_as_twenty_four_allow() -> None:
     assert set(periods_of([*days, "2026-04-01"])) == {"2026-03", "2026-04"}
     months = [f"{year}-{month:02}-01" for year in range(2020, 2026) for month in range(1, 13)]
     assert set(periods_of(months)) == {str(year) for year in range(2020, 2026)}
+    assert periods_of(["1893-06", "2026-04-02"]) == ["1893-06", "2026-04"]  # a tie keeps all dates
 
 
 def test_imprecise_dates_decide_if_they_are_most() -> None:
