@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from tests.process import POLAR, command
 
-from ketrag_fast.apps.cli.error_context import complete_hint
-from ketrag_fast.apps.cli.import_index import _list as list_rows
+from ketrag_fast.apps.cli.interchange import list_rows
+from ketrag_fast.apps.cli.options import complete_hint
 
 
 @pytest.fixture(scope="module")

@@ -2,57 +2,94 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast.apps.cli import options, output, retrieve
-from ketrag_fast.apps.cli.terminal_text import inline
+from ketrag_fast.apps.cli.command import EMBEDDER, Command, argument, embedding, option, settings, topic
+from ketrag_fast.apps.cli.terminal import inline
 from ketrag_fast.errors import IndexMissing
 
 _DETAILS: Final = frozenset(("settings", "models", "search", "bytes"))
-_LISTS: Final = ("modes",)
 _SHOWN: Final = 3
 """Maximum number of failures and endpoints listed without --verbose."""
 
 
-def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "stats",
-        parents=[shared],
-        description="Print counts, sizes, times, failures, the generation and the digest of an index. "
-        "With --verbose also settings, all failures, and details of each stage.",
-        examples=("ketrag stats", "ketrag stats -i docs-index --json", "ketrag stats --allow 'group=sales'"),
+@dataclass(frozen=True, kw_only=True)
+class Stats(Command):
+    """Print counts, sizes, times, failures, the generation and the digest of an index. With --verbose also
+    settings, all failures, and details of each stage."""
+
+    examples = ("ketrag stats", "ketrag stats -i docs-index --json", "ketrag stats --allow 'group=sales'")
+    allow = settings("allow")
+
+    def run(self) -> int:
+        """Print the statistics."""
+        with options.open_index(self) as index:
+            data = index.stats()
+        if self.json:
+            output.write_json({"schema": "ketrag/stats/1", **data})
+        else:
+            from ketrag_fast.models.endpoint_trust import Endpoint
+
+            shown = {name: value for name, value in data.items() if name != "schema"}
+            shown["endpoints"] = [Endpoint(**row).sentence() for row in data["endpoints"]]
+            output.write("\n".join(_lines(shown if self.verbose else _brief(shown), "")))
+        return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diff(Command):
+    """Compare two indexes, or two generations of one (my-index/gen-000003): documents, settings, models,
+    entities, relations, and the passages for some queries. The exit code is 0 also if they differ (--json:
+    same)."""
+
+    named_index = None
+    examples = (
+        "ketrag diff old-index new-index",
+        "ketrag diff .ketrag/gen-000003 .ketrag",
+        "ketrag diff old-index new-index --questions queries.jsonl --mode walk",
     )
-    options.setting(parser, "allow")
-    parser.set_defaults(run=run, go_on="run the same command again")
+    before: str = argument("A", help="folder of an index or of a generation")
+    after: str = argument("B", help="folder of another")
+    questions: str | None = option(
+        metavar="FILE", help="JSONL file of {_id, text}: compare their passages; - is stdin"
+    )
+    retrieval = topic("retrieval", "query", shown=("mode", "budget", "top", "filter"))
+    embedder = EMBEDDER
+    model = embedding()
 
+    def run(self) -> int:
+        """Print the differences."""
+        questions = [] if self.questions is None else retrieve.questions_of(self.questions)
+        from ketrag_fast.index import Index
+        from ketrag_fast.index.difference import summary
 
-def run(args: argparse.Namespace) -> int:
-    """Run the command."""
-    path = options.one_path(args)
-    from ketrag_fast.index import Index
-
-    with Index.open(path, settings=options.query_settings_of(args)) as index:
-        data = index.stats()
-    if args.json:
-        output.write_json({"schema": "ketrag/stats/1", **data})
-    else:
-        from ketrag_fast.models.endpoint_trust import Endpoint
-
-        shown = {name: value for name, value in data.items() if name != "schema"}
-        shown["endpoints"] = [Endpoint(**row).sentence() for row in data["endpoints"]]
-        output.write("\n".join(_lines(shown if args.verbose else _brief(shown), "")))
-    return 0
+        given = options.query_settings_of(self)
+        for folder in map(Path, (self.before, self.after)):
+            if not folder.exists():
+                raise IndexMissing(
+                    f"no index in {folder}", hint="ketrag diff A B: name the folders of two indexes"
+                )
+        with (
+            Index.open(self.before, settings=given) as one,
+            Index.open(self.after, settings=given) as other,
+        ):
+            found = one.inspect.diff(other, questions)
+        if self.json:
+            output.write_json({**found.to_json(), "before": self.before, "after": self.after})
+        else:
+            output.write("\n".join(inline(line) for line in summary(found)))
+        return 0
 
 
 def _brief(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the statistics on one screen: no zeros, no settings, one line for each stage."""
     brief: dict[str, Any] = {}
     for name, value in data.items():
-        if name in _LISTS and isinstance(value, (list, tuple)):
+        if name == "modes" and isinstance(value, (list, tuple)):
             brief[name] = ", ".join(map(str, value)) or "none"
         elif name in ("counts", "edges") and isinstance(value, Mapping):
             brief[name] = _plain_rows(value)
@@ -111,53 +148,3 @@ def _line(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return f"{value:,.3f}" if isinstance(value, float) else inline(value)
-
-
-def declare_diff(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "diff",
-        parents=[shared],
-        description="Compare two indexes, or two generations of one (my-index/gen-000003): documents, "
-        "settings, models, entities, relations, and the passages for some queries. The exit "
-        "code is 0 also if they differ (--json: same).",
-        examples=(
-            "ketrag diff old-index new-index",
-            "ketrag diff .ketrag/gen-000003 .ketrag",
-            "ketrag diff old-index new-index --questions queries.jsonl --mode walk",
-        ),
-    )
-    parser.add_argument("before", metavar="A", help="folder of an index or of a generation")
-    parser.add_argument("after", metavar="B", help="folder of another")
-    parser.add_argument(
-        "--questions", metavar="FILE", help="JSONL file of {_id, text}: compare their passages; - is stdin"
-    )
-    options.topic(parser, "retrieval", "query", shown=("mode", "budget", "top", "filter"))
-    group = parser.add_argument_group("embedding model")
-    options.setting(group, "embedder", rare=True)
-    options.model(parser)
-    parser.set_defaults(run=_run_diff, go_on="run the same command again")
-
-
-def _run_diff(args: argparse.Namespace) -> int:
-    """Run the command."""
-    questions = [] if args.questions is None else retrieve.questions_of(args.questions)
-    from ketrag_fast.index import Index
-    from ketrag_fast.index.difference import summary
-
-    settings = options.query_settings_of(args)
-    for folder in map(Path, (args.before, args.after)):
-        if not folder.exists():
-            raise IndexMissing(
-                f"no index in {folder}", hint="ketrag diff A B: name the folders of two indexes"
-            )
-    with (
-        Index.open(args.before, settings=settings) as one,
-        Index.open(args.after, settings=settings) as other,
-    ):
-        found = one.inspect.diff(other, questions)
-    if args.json:
-        output.write_json({**found.to_json(), "before": args.before, "after": args.after})
-    else:
-        output.write("\n".join(inline(line) for line in summary(found)))
-    return 0

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
+from dataclasses import dataclass
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ketrag_fast.apps.cli import options, output
-from ketrag_fast.apps.cli.terminal_text import inline
+from ketrag_fast.apps.cli.command import FILTER, Command, answering, argument, option, settings
+from ketrag_fast.apps.cli.terminal import inline
 from ketrag_fast.errors import ConfigError, UnknownName
 from ketrag_fast.types.locations import describe_location
 from ketrag_fast.types.wording import about_missing_name, counted
@@ -22,106 +23,96 @@ _COUNT: Final = 12
 _DEPTH: Final = 2
 _BAR: Final = 20
 _WIDE: Final = 100
+_LIMITS: Final = "limits of --summarise"
 
 
-def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "themes",
-        parents=[shared],
-        description="Show what the documents of an index are about: themes with their terms, sizes and "
-        "central sentences. With ID, show one theme with its documents, quotes and share over time. "
-        "No model is needed. With --summarise a language model writes a summary of each theme, which the "
-        "index keeps: later calls write only those that are missing after a change.",
-        examples=(
-            "ketrag themes",
-            "ketrag themes 2.1",
-            "ketrag themes --filter 'year>=2025' --count 5",
-            "ketrag themes --summarise --llm llama-cpp:model.gguf",
-        ),
-    )
-    parser.add_argument("theme", nargs="?", metavar="ID", help="number of a theme to show, such as 2.1")
-    parser.add_argument(
-        "--count", type=int, default=None, metavar="N", help=f"maximum number of themes (default: {_COUNT})"
-    )
-    parser.add_argument(
-        "--depth", type=int, default=None, metavar="N", help=f"levels of narrower themes (default: {_DEPTH})"
-    )
-    options.setting(
-        parser, "filter", about=f"themes of documents whose metadata match, such as {options.FILTER}"
-    )
-    options.setting(parser, "allow")
-    parser.add_argument(
-        "--summarise", action="store_true", help="have the language model write the missing summaries"
-    )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="with --summarise: print what it would take, and call no model"
-    )
-    options.answering(parser)
-    group = parser.add_argument_group("limits of --summarise")
-    options.setting(group, "limit_seconds", about="stop after this many seconds; what was written is kept")
-    options.setting(group, "limit_usd", about="stop before this sum is exceeded; needs -o usd_per_million")
-    options.setting(group, "llm_slots", about="themes summarised in parallel; 0: the backend decides")
-    options.setting(group, "retry_failed", about="ask again about themes whose replies were unusable")
-    parser.set_defaults(run=run, go_on="run the same command again; finished summaries are kept")
+@dataclass(frozen=True, kw_only=True)
+class ShowThemes(Command):
+    """Show what the documents of an index are about: themes with their terms, sizes and central sentences.
+    With ID, show one theme with its documents, quotes and share over time. No model is needed. With
+    --summarise a language model writes a summary of each theme, which the index keeps: later calls write only
+    those that are missing after a change."""
 
+    go_on = "run the same command again; finished summaries are kept"
+    examples = (
+        "ketrag themes",
+        "ketrag themes 2.1",
+        "ketrag themes --filter 'year>=2025' --count 5",
+        "ketrag themes --summarise --llm llama-cpp:model.gguf",
+    )
+    theme: str | None = argument("ID", help="number of a theme to show, such as 2.1")
+    count: int | None = option(metavar="N", help=f"maximum number of themes (default: {_COUNT})")
+    depth: int = option(metavar="N", default=_DEPTH, help=f"levels of narrower themes (default: {_DEPTH})")
+    filter = settings("filter", about=f"themes of documents whose metadata match, such as {FILTER}")
+    allow = settings("allow")
+    summarise: bool = option(help="have the language model write the missing summaries")
+    dry_run: bool = option(help="with --summarise: print what it would take, and call no model")
+    language_model = answering("llm")
+    seconds = settings(
+        "limit_seconds", title=_LIMITS, about="stop after this many seconds; what was written is kept"
+    )
+    usd = settings(
+        "limit_usd", title=_LIMITS, about="stop before this sum is exceeded; needs -o usd_per_million"
+    )
+    slots = settings(
+        "llm_slots", title=_LIMITS, about="themes summarised in parallel; 0: the backend decides"
+    )
+    retry = settings(
+        "retry_failed", title=_LIMITS, about="ask again about themes whose replies were unusable"
+    )
 
-def run(args: argparse.Namespace) -> int:
-    """Run the command."""
-    for name in ("count", "depth"):
-        if getattr(args, name) is not None and getattr(args, name) < 1:
-            raise ConfigError(f"--{name} must be at least 1, got {getattr(args, name)}")
-    if args.theme is not None and args.count is not None:
-        raise ConfigError("--count cannot be combined with ID", hint="leave out --count")
-    if args.theme is not None and args.summarise:
-        raise ConfigError("--summarise is for all themes", hint=f"leave out {args.theme}")
-    if args.dry_run and not args.summarise:
-        raise ConfigError("--dry-run belongs to --summarise", hint="themes are shown without calling a model")
-    from ketrag_fast.index import Index
+    def run(self) -> int:
+        """Print the themes or one of them, or write summaries."""
+        for name, value in (("count", self.count), ("depth", self.depth)):
+            if value is not None and value < 1:
+                raise ConfigError(f"--{name} must be at least 1, got {value}")
+        if self.theme is not None and self.count is not None:
+            raise ConfigError("--count cannot be combined with ID", hint="leave out --count")
+        if self.theme is not None and self.summarise:
+            raise ConfigError("--summarise is for all themes", hint=f"leave out {self.theme}")
+        if self.dry_run and not self.summarise:
+            raise ConfigError(
+                "--dry-run belongs to --summarise", hint="themes are shown without calling a model"
+            )
+        with options.open_index(self) as index:
+            if self.summarise:
+                return self._summarise(index)
+            found = index.themes(progress=options.progress(self))
+        if self.theme is not None:
+            theme = _find(found, self.theme)
+            if self.json:
+                output.write_json({"schema": "ketrag/theme/1", **theme.to_json()})
+            else:
+                output.write("\n".join(_one(theme, self.depth)))
+            return 0
+        if self.json:
+            output.write_json(found.to_json())
+            return 0
+        shown = found.themes[: _COUNT if self.count is None else self.count]
+        if shown:
+            output.write("\n".join(_overview(found, shown, self.depth)))
+        if not self.quiet:
+            output.say(_summary(found, len(shown)))
+        return 0
 
-    with Index.open(options.one_path(args), settings=options.query_settings_of(args)) as index:
-        if args.summarise:
-            return _summarise(args, index)
-        found = index.themes(progress=options.progress(args))
-    depth = _DEPTH if args.depth is None else args.depth
-    if args.theme is not None:
-        theme = _find(found, args.theme)
-        if args.json:
-            output.write_json({"schema": "ketrag/theme/1", **theme.to_json()})
+    def _summarise(self, index: Index) -> int:
+        """Write the missing summaries, or with --dry-run count them, and print a report."""
+        report = index.summarise_themes(dry_run=self.dry_run, progress=options.progress(self))
+        code = output.PARTIAL if not self.dry_run and (report.failed or report.pending) else 0
+        if self.json:
+            output.write_json(report.to_json(), code)
         else:
-            output.write("\n".join(_one(theme, depth)))
-        return 0
-    if args.json:
-        output.write_json(found.to_json())
-        return 0
-    count = _COUNT if args.count is None else args.count
-    shown = found.themes[:count]
-    if shown:
-        output.write("\n".join(_overview(found, shown, depth)))
-    if not args.quiet:
-        output.say(_summary(found, len(shown)))
-    return 0
-
-
-def _summarise(args: argparse.Namespace, index: Index) -> int:
-    """Write the missing summaries, or with --dry-run count them, and print a report."""
-    report = index.summarise_themes(dry_run=args.dry_run, progress=options.progress(args))
-    if args.json:
-        output.write_json(report.to_json())
-    else:
-        output.write(_work(report, args.dry_run))
-    if args.dry_run:
-        return 0
-    if report.failed and not args.quiet:
-        output.warn(
-            f"no usable reply about {counted(report.failed, 'theme')}, described by quotes alone; "
-            "--retry-failed asks again"
-        )
-    if report.stopped and not args.quiet:
-        output.warn(
-            f"{counted(report.pending, 'theme')} left at {report.stopped}; the same command goes on there"
-        )
-    return output.PARTIAL if report.failed or report.pending else 0
+            output.write(_work(report, self.dry_run), code)
+        if report.failed and not self.dry_run and not self.quiet:
+            output.warn(
+                f"no usable reply about {counted(report.failed, 'theme')}, described by quotes alone; "
+                "--retry-failed asks again"
+            )
+        if report.stopped and not self.dry_run and not self.quiet:
+            output.warn(
+                f"{counted(report.pending, 'theme')} left at {report.stopped}; the same command goes on there"
+            )
+        return code
 
 
 def _work(report: ThemeSummaries, dry_run: bool) -> str:
@@ -194,8 +185,7 @@ def _summary_lines(summary: ThemeSummary) -> Iterator[str]:
 
 
 def _size(theme: Theme) -> str:
-    passages = f"{theme.passages:,} passage{'s' if theme.passages != 1 else ''}"
-    return f"{passages} of {theme.document_count:,} document{'s' if theme.document_count != 1 else ''}"
+    return f"{counted(theme.passages, 'passage')} of {counted(theme.document_count, 'document')}"
 
 
 def _quote(quote: ThemeQuote) -> str:
@@ -209,7 +199,7 @@ def _quote(quote: ThemeQuote) -> str:
 def _summary(found: Themes, shown: int) -> str:
     if not found.themes:
         return "the index has no passages to find themes in"
-    themes = f"{len(found.themes):,} theme{'s' if len(found.themes) != 1 else ''}"
+    themes = counted(len(found.themes), "theme")
     text = f"{themes} in {found.passages:,} passages of {found.documents:,} documents"
     if shown < len(found.themes):
         text = f"{shown:,} of {text}"
