@@ -15,6 +15,7 @@ from ketrag_fast.apps.cli.command import (
     argument,
     embedding,
     option,
+    switch,
     topic,
 )
 from ketrag_fast.apps.cli.retrieve import place_of, reasons
@@ -45,30 +46,25 @@ class Ask(Command):
         'ketrag ask "Who led the men?" --html answer.html',
         'ketrag ask --survey "Which dangers come up again and again?"',
     )
-    question: str = argument("QUESTION", help="question to answer")
+    question: str = argument("QUESTION", "question to answer")
     language_model = answering("llm")
     retrieval = topic("retrieval", "query", shown=("mode", "budget", "filter", "newest"))
-    survey: bool = option(
-        help="question about the whole: answer from excerpts of many documents, by theme (--mode survey)"
+    survey: bool = switch(
+        "question about the whole: answer from excerpts of many documents, by theme (--mode survey)"
     )
-    explain: bool = option(help="print why each source was retrieved")
+    explain: bool = switch("print why each source was retrieved")
     kind: str | None = option(
+        None,
+        "form of the answer: text; Yes, No or Maybe; or one --option (default free)",
         rare=True,
         choices=("free", "yes-no", "choice"),
-        help="form of the answer: text; Yes, No or Maybe; or one --option (default free)",
     )
-    options: tuple[str, ...] = option(
-        "--option", rare=True, metavar="TEXT", help="possible answer; repeatable"
-    )
-    quotes: int = option(
-        default=3, metavar="N", help="maximum number of sentences quoted without a model (default 3)"
-    )
-    html: str | None = option(metavar="FILE", help="write answer and passages as a web page")
-    answer_tokens: int = option(
-        rare=True, default=512, metavar="N", help="maximum tokens of the answer (default 512)"
-    )
+    options: tuple[str, ...] = option("TEXT", "possible answer; repeatable", "--option", rare=True)
+    quotes: int = option("N", "maximum number of sentences quoted without a model (default 3)", default=3)
+    html: str | None = option("FILE", "write answer and passages as a web page")
+    answer_tokens: int = option("N", "maximum tokens of the answer (default 512)", rare=True, default=512)
     answer_seconds: float = option(
-        rare=True, default=300.0, metavar="X", help="time limit of the answer in seconds (default 300)"
+        "X", "time limit of the answer in seconds (default 300)", rare=True, default=300.0
     )
     embedder = EMBEDDER
     model = embedding()

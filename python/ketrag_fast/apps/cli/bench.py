@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ketrag_fast.apps.cli import options, output
-from ketrag_fast.apps.cli.command import READING, Command, argument, embedding, option, topic
+from ketrag_fast.apps.cli.command import READING, Command, argument, embedding, option, switch, topic
 from ketrag_fast.base.config import Settings, parse
 from ketrag_fast.errors import ConfigError, DocumentError, ReadOnly
 
@@ -26,7 +26,7 @@ _ALL_FAILED = 1
 
 
 def _declare_prices() -> Any:
-    return option(metavar="FILE", help="price table (default ./prices.toml if it exists)")
+    return option("FILE", "price table (default ./prices.toml if it exists)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,17 +35,13 @@ class _Comparison(Command):
 
     go_on = "with --keep FOLDER the same command continues from finished builds"
     kind: ClassVar[str]
-    dataset: str = argument("DATASET", help="folder or file of the data set")
-    documents: tuple[str, ...] = option(
-        metavar="SOURCE", help="index these instead of the passages of the data set"
-    )
-    mode: str | None = option(metavar="LIST", help="modes (default: those of each configuration)")
-    budget: str = option(metavar="LIST", default=_BUDGETS, help=f"budgets in tokens (default {_BUDGETS})")
-    answer_with: str | None = option(metavar="SPEC", help="LLM that answers every question, for EM and F1")
-    html: str | None = option(metavar="FILE", help="write the report as a web page with plots")
-    keep: str | None = option(
-        metavar="FOLDER", help="keep the indexes in FOLDER, so that a later run continues from them"
-    )
+    dataset: str = argument("DATASET", "folder or file of the data set")
+    documents: tuple[str, ...] = option("SOURCE", "index these instead of the passages of the data set")
+    mode: str | None = option("LIST", "modes (default: those of each configuration)")
+    budget: str = option("LIST", f"budgets in tokens (default {_BUDGETS})", default=_BUDGETS)
+    answer_with: str | None = option("SPEC", "LLM that answers every question, for EM and F1")
+    html: str | None = option("FILE", "write the report as a web page with plots")
+    keep: str | None = option("FOLDER", "keep the indexes in FOLDER, so that a later run continues from them")
     prices: str | None = _declare_prices()
     every = topic(
         "settings of all configurations, unless they set another value",
@@ -133,11 +129,9 @@ class Builds(_Comparison):
         "ketrag bench builds dataset/ --builds builds.toml --html report.html",
         "ketrag bench builds dataset/ --builds builds.toml --shared --keep indexes",
     )
-    builds: str | None = option(metavar="FILE", help="TOML file with a table [[build]] per configuration")
-    build: tuple[str, ...] = option(metavar="ROW", help="NAME: setting=value, setting=value; repeatable")
-    shared: bool = option(
-        help="compute vectors and LLM replies once for all builds; times are then estimated"
-    )
+    builds: str | None = option("FILE", "TOML file with a table [[build]] per configuration")
+    build: tuple[str, ...] = option("ROW", "NAME: setting=value, setting=value; repeatable")
+    shared: bool = switch("compute vectors and LLM replies once for all builds; times are then estimated")
 
     def shares_nothing(self) -> bool:
         """Return whether --shared is missing."""
@@ -161,8 +155,8 @@ class Systems(_Comparison):
         "ketrag bench systems dataset/ --systems walk,noderag,cg-rag --budget 2000,1000",
         "ketrag bench systems dataset/ --systems all --documents docs/ --answer-with openai:MODEL@URL",
     )
-    systems: str = option(metavar="LIST", default=_SYSTEMS, help=f"presets, or all (default {_SYSTEMS})")
-    apart: bool = option(help="share nothing between builds, and measure each in full")
+    systems: str = option("LIST", f"presets, or all (default {_SYSTEMS})", default=_SYSTEMS)
+    apart: bool = switch("share nothing between builds, and measure each in full")
 
     def configurations(self) -> Sequence[Configuration]:
         """Return a configuration for each preset."""
@@ -187,10 +181,9 @@ class Sweep(_Comparison):
         "ketrag bench sweep dataset/ --vary core_ratio=0.2,0.8 --vary knn_k=1,4 --grid",
     )
     vary: tuple[str, ...] = option(
-        metavar="SETTING=VALUES",
-        help="values of a setting, such as core_ratio=0.1,0.2,0.4; repeatable",
+        "SETTING=VALUES", "values of a setting, such as core_ratio=0.1,0.2,0.4; repeatable"
     )
-    grid: bool = option(help="run every combination instead of varying one setting at a time")
+    grid: bool = switch("run every combination instead of varying one setting at a time")
 
     def configurations(self) -> Sequence[Configuration]:
         """Return a configuration for each value, or with --grid for each combination."""
@@ -253,7 +246,7 @@ class Estimate(Command):
         "ketrag estimate docs/ --llm openai:MODEL@URL --prices prices.toml",
         "ketrag estimate docs/ -i docs-index --system ket-rag",
     )
-    sources: tuple[str, ...] = argument("SOURCE", nargs="+", help="file, folder, glob or .jsonl data set")
+    sources: tuple[str, ...] = argument("SOURCE", "file, folder, glob or .jsonl data set", nargs="+")
     prices: str | None = _declare_prices()
     build = topic(
         "what to build",

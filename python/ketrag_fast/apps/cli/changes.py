@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ketrag_fast.apps.cli import index, options, output
-from ketrag_fast.apps.cli.command import RUNNING, Command, argument, embedding, option, settings, topic
+from ketrag_fast.apps.cli.command import (
+    RUNNING,
+    Command,
+    argument,
+    embedding,
+    option,
+    settings,
+    switch,
+    topic,
+)
 from ketrag_fast.apps.cli.index import CONTINUES
 from ketrag_fast.apps.cli.terminal import inline
 from ketrag_fast.errors import ConfigError
@@ -44,7 +53,7 @@ class Add(Command):
         "ketrag add 'reports/2024-*.pdf' --dry-run",
         "ketrag add notes/ --llm llama-cpp:model.gguf",
     )
-    sources: tuple[str, ...] = argument("SOURCE", nargs="+", help="file, folder, glob or .jsonl data set")
+    sources: tuple[str, ...] = argument("SOURCE", "file, folder, glob or .jsonl data set", nargs="+")
     dry_run: bool = index.declare_dry_run()
     running = RUNNING
     model = embedding()
@@ -72,13 +81,11 @@ class Remove(Command):
         "ketrag remove --filter 'year<1990' --dry-run",
         "ketrag remove --purge secret.md",
     )
-    ids: tuple[str, ...] = argument("ID|GLOB", nargs="*", help="document id, or pattern of ids")
+    ids: tuple[str, ...] = argument("ID|GLOB", "document id, or pattern of ids", nargs="*")
     where: str | None = option(
-        "--filter",
-        metavar="CONDITION",
-        help="remove documents whose metadata match, such as 'year<1990'",
+        "CONDITION", "remove documents whose metadata match, such as 'year<1990'", "--filter"
     )
-    purge: bool = option(help="also erase their text, vectors, replies and ids from all files of the index")
+    purge: bool = switch("also erase their text, vectors, replies and ids from all files of the index")
     dry_run: bool = index.declare_dry_run()
     running = RUNNING
     model = embedding()
@@ -102,10 +109,11 @@ class Merge(Command):
         "ketrag merge north south -i whole --prefer last",
         "ketrag index corpus/ -i part1 --shard 1/3",
     )
-    parts: tuple[str, ...] = argument("DIR", nargs="+", help="index folder")
+    parts: tuple[str, ...] = argument("DIR", "index folder", nargs="+")
     prefer: Literal["first", "last"] | None = option(
+        None,
+        "index that takes precedence if two have different documents with one id (default: an error)",
         choices=("first", "last"),
-        help="index that takes precedence if two have different documents with one id (default: an error)",
     )
     embedder = settings("embedder", title="embedding model")
     running = RUNNING

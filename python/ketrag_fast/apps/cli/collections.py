@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ketrag_fast.apps.cli import options, output
-from ketrag_fast.apps.cli.command import Command, argument, option
+from ketrag_fast.apps.cli.command import Command, argument, switch
 from ketrag_fast.apps.cli.terminal import display_path, inline
 from ketrag_fast.errors import ConfigError
 from ketrag_fast.types.wording import counted
@@ -56,9 +56,9 @@ class Describe(Command):
         "ketrag describe notes/work --remove",
     )
     words: tuple[str, ...] = argument(
-        "[FOLDER] TEXT", nargs="*", help="folder (default: the whole index), and what is in it"
+        "[FOLDER] TEXT", "folder (default: the whole index), and what is in it", nargs="*"
     )
-    remove: bool = option(help="remove the description")
+    remove: bool = switch("remove the description")
 
     def run(self) -> int:
         """Change a description, and print all of them."""

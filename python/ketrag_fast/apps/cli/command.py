@@ -24,26 +24,30 @@ _MOST_CHOICES: Final = 5
 _TYPES: Final = {"int": int, "float": float}
 
 
-def argument(metavar: str | None = None, /, **about: Any) -> Any:
-    """Declare a positional argument. The other parameters are those of argparse."""
-    return _declared((), {"metavar": metavar, **about})
+def argument(metavar: str | None, help: str, **about: Any) -> Any:  # noqa: A002 - as in argparse
+    """Declare a positional argument; `about` are keywords of argparse."""
+    return field(metadata={"flags": None, "about": {"metavar": metavar, "help": help, **about}})
 
 
 def option(
-    *flags: str, default: Any = None, rare: bool = False, group: str | None = None, **about: Any
+    metavar: str | tuple[str, str] | None,
+    help: str,  # noqa: A002
+    *flags: str,
+    rare: bool = False,
+    group: str | None = None,
+    **about: Any,
 ) -> Any:
-    """Declare an option, by default with the flag `--NAME` of the field.
+    """Declare an option, by default with the flag `--NAME` of the field; if it is a tuple, a repeatable one.
 
-    A `rare` one is only in the full help. The other parameters are those of argparse; the type is that of the
-    field: a `bool` is a switch, and a tuple takes the option several times.
+    A `rare` one is only in the full help; `group` is a title in it; `about` are keywords of argparse.
     """
-    return _declared(flags or None, {"default": default, **about}, rare, group)
-
-
-def _declared(
-    flags: tuple[str, ...] | None, about: dict[str, Any], rare: bool = False, group: str | None = None
-) -> Any:
+    about = {"metavar": metavar, "help": help, **about}
     return field(metadata={"flags": flags, "about": about, "rare": rare, "group": group})
+
+
+def switch(help: str, *flags: str, rare: bool = False, group: str | None = None) -> Any:  # noqa: A002
+    """Declare an option without a value."""
+    return option(None, help, *flags, rare=rare, group=group, action="store_true")
 
 
 class Flags(NamedTuple):
@@ -67,27 +71,26 @@ class Command:
     """Fields and flags in the order of the class body."""
 
     index: str | None = option(
-        "-i", "--index", metavar="DIR", help="index folder (default: $KETRAG_INDEX, else ./.ketrag)"
+        "DIR", "index folder (default: $KETRAG_INDEX, else ./.ketrag)", "-i", "--index"
     )
     collection: str | None = option(
-        *("-c", "--collection"),
-        metavar="NAME",
-        help="named index, or several: notes,work (`ketrag collections`)",
+        "NAME", "named index, or several: notes,work (`ketrag collections`)", "-c", "--collection"
     )
     assignments: tuple[str, ...] = option(
-        "-o", metavar="NAME=VALUE", help="set any setting; repeatable (`ketrag config list`)"
+        "NAME=VALUE", "set any setting; repeatable (`ketrag config list`)", "-o"
     )
-    json: bool = option(help="print JSON")
-    quiet: bool = option("-q", "--quiet", help="print only errors to stderr")
-    verbose: bool = option("-v", "--verbose", help="print more to stderr")
+    json: bool = switch("print JSON")
+    quiet: bool = switch("print only errors to stderr", "-q", "--quiet")
+    verbose: bool = switch("print more to stderr", "-v", "--verbose")
     config: str | None = option(
-        rare=True, metavar="FILE", help="settings file (default: $KETRAG_CONFIG, else ./ketrag.toml)"
+        "FILE", "settings file (default: $KETRAG_CONFIG, else ./ketrag.toml)", rare=True
     )
     progress: str = option(
+        None,
+        "progress on stderr (default auto: a bar on a terminal)",
         rare=True,
         choices=("auto", "bar", "json", "none"),
         default="auto",
-        help="progress on stderr (default auto: a bar on a terminal)",
     )
     settings: Mapping[str, str] = field(default_factory=dict)
     """Settings given as flags, as texts."""
@@ -143,18 +146,14 @@ def declare_common(parser: CommandParser) -> None:
 
 
 def _add(parser: CommandParser, group: Any, dest: str, declared: Field[Any]) -> None:
-    flags, kind = declared.metadata["flags"], str(declared.type).removesuffix(" | None")
+    flags, kind = declared.metadata["flags"], str(declared.type)
     about = {name: value for name, value in declared.metadata["about"].items() if value is not None}
-    if kind in _TYPES:
-        about["type"] = _TYPES[kind]
-    if flags == ():  # a positional argument
-        if str(declared.type).endswith(" | None"):
-            about["nargs"] = "?"
+    about |= {"type": _TYPES[kind.split()[0]]} if kind.split()[0] in _TYPES else {}
+    if flags is None:  # a positional argument
+        about |= {"nargs": "?"} if kind.endswith(" | None") else {}
         group.add_argument(dest, **about)
         return
-    if kind == "bool":
-        about["action"] = "store_true"
-    elif kind.startswith("tuple") and "nargs" not in about:
+    if kind == "tuple[str, ...]":
         about["action"] = "append"
     if declared.metadata["group"] is not None:
         group = parser.group(declared.metadata["group"])

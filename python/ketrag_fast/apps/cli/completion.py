@@ -57,7 +57,7 @@ class Completion(Command):
         "ketrag completion zsh > ~/.ketrag-completion.zsh    # and source it in ~/.zshrc",
         "ketrag completion fish > ~/.config/fish/completions/ketrag.fish",
     )
-    shell: str = argument(choices=("bash", "zsh", "fish"), help="shell to complete in")
+    shell: str = argument(None, "shell to complete in", choices=("bash", "zsh", "fish"))
 
     def run(self) -> int:
         """Print the script."""

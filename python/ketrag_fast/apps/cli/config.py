@@ -24,7 +24,7 @@ class List(Command):
     VALUE in ketrag.toml, or as KETRAG_NAME."""
 
     examples = ("ketrag config list", "ketrag config list noderag", "ketrag config list shared --json")
-    system: str | None = argument("SYSTEM", help="list those of one system, or `shared`")
+    system: str | None = argument("SYSTEM", "list those of one system, or `shared`")
 
     def run(self) -> int:
         """Print the declarations of the settings."""

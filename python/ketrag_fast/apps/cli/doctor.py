@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ketrag_fast.apps.cli import options, output
-from ketrag_fast.apps.cli.command import Command, option
+from ketrag_fast.apps.cli.command import Command, option, switch
 from ketrag_fast.apps.cli.terminal import inline
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import ConfigError, KetragError
@@ -81,8 +81,8 @@ class Trust(Command):
         "ketrag trust -i their-index --endpoint http://10.0.0.7:8080/v1",
         "ketrag trust -i their-index --endpoint http://10.0.0.7:8080/v1 --forget",
     )
-    endpoint: str | None = option(metavar="URL", help="address to confirm")
-    forget: bool = option(help="withdraw the confirmation of --endpoint")
+    endpoint: str | None = option("URL", "address to confirm")
+    forget: bool = switch("withdraw the confirmation of --endpoint")
 
     def run(self) -> int:
         """Change a confirmation, and print the endpoints."""

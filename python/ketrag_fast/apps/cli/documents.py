@@ -24,9 +24,9 @@ class Documents(Command):
     """List the documents of an index: id, number of passages, language if it varies, title."""
 
     examples = ("ketrag documents", "ketrag documents polar --count 20", "ketrag documents --filter lang=en")
-    containing: str | None = argument("TEXT", help="list only documents with TEXT in their id or title")
-    first: int = option(default=0, metavar="N", help="position of the first document to list (default 0)")
-    count: int = option(default=1_000_000, metavar="N", help="maximum number of documents to list")
+    containing: str | None = argument("TEXT", "list only documents with TEXT in their id or title")
+    first: int = option("N", "position of the first document to list (default 0)", default=0)
+    count: int = option("N", "maximum number of documents to list", default=1_000_000)
     filter = settings("filter", about=f"list only documents whose metadata match, such as {FILTER}")
     allow = settings("allow")
 
@@ -67,8 +67,8 @@ class Read(Command):
         "ketrag read page.html --json",
         "ketrag read site/ --exclude '*.log,build/'",
     )
-    source: str = argument("FILE", help="file, folder or glob")
-    characters: int | None = option(metavar="N", help="maximum characters to print of each document")
+    source: str = argument("FILE", "file, folder or glob")
+    characters: int | None = option("N", "maximum characters to print of each document")
     reading = settings(
         "follow_links", "exclude", "gitignore", "ocr", "generated", "hidden", "fallback_encoding"
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.apps.cli import options, output
-from ketrag_fast.apps.cli.command import READING, Command, argument, embedding, option, topic
+from ketrag_fast.apps.cli.command import READING, Command, argument, embedding, option, switch, topic
 from ketrag_fast.apps.cli.index import report_of
 from ketrag_fast.base.config import Settings, catalogue, parse
 from ketrag_fast.errors import ConfigError, DocumentError
@@ -35,29 +35,20 @@ class Evaluate(Command):
         "ketrag eval dataset/ -i docs-index --compare text walk",
         "ketrag eval --compare runs/a:walk runs/b:walk",
     )
-    dataset: str | None = argument("DATASET", help="folder or file of the data set")
-    mode: str | None = option(
-        metavar="LIST", help="modes, comma-separated (default: all that need no language model)"
-    )
-    budget: str | None = option(metavar="LIST", help=f"budgets in tokens (default {_BUDGETS})")
-    save: str | None = option(metavar="FOLDER", help="write all results, and the runs in TREC format")
+    dataset: str | None = argument("DATASET", "folder or file of the data set")
+    mode: str | None = option("LIST", "modes, comma-separated (default: all that need no language model)")
+    budget: str | None = option("LIST", f"budgets in tokens (default {_BUDGETS})")
+    save: str | None = option("FOLDER", "write all results, and the runs in TREC format")
     compare: tuple[str, str] | None = option(
-        nargs=2,
-        metavar=("A", "B"),
-        help="two modes, or two saved runs (FOLDER or FOLDER:MODE): paired tests",
+        ("A", "B"), "two modes, or two saved runs (FOLDER or FOLDER:MODE): paired tests", nargs=2
     )
     answers: str | None = option(
-        nargs="?",
-        const="",
-        metavar="FILE",
-        help="score answers by EM and F1: those in FILE (JSONL), or those of --llm",
+        "FILE", "score answers by EM and F1: those in FILE (JSONL), or those of --llm", nargs="?", const=""
     )
-    judge: str | None = option(metavar="SPEC", help="with --compare: LLM that picks the better answer")
-    bertscore: str | None = option(
-        rare=True, metavar="FOLDER", help="model folder: score the answers by BERTScore"
-    )
-    substring: bool = option(rare=True, help="count an answer inside a longer word as covered")
-    explain: bool = option(rare=True, help="store why each passage was retrieved (needs --save or --json)")
+    judge: str | None = option("SPEC", "with --compare: LLM that picks the better answer")
+    bertscore: str | None = option("FOLDER", "model folder: score the answers by BERTScore", rare=True)
+    substring: bool = switch("count an answer inside a longer word as covered", rare=True)
+    explain: bool = switch("store why each passage was retrieved (needs --save or --json)", rare=True)
     retrieval = topic("retrieval", "query", shown=("top", "filter"), but=("mode", "budget", "deadline"))
     build = topic("what to build without -i", "build", shown=("system", "embedder", "llm", "chunk_tokens"))
     reading = READING

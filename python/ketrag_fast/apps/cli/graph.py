@@ -26,18 +26,16 @@ class Graph(Command):
         "ketrag graph --document docs/intro.md",
         "ketrag graph Fram --graph walk --html fram.html",
     )
-    name: str | None = argument("NAME", help="name of an entity or another node")
+    name: str | None = argument("NAME", "name of an entity or another node")
     document: str | None = option(
-        metavar="ID", help="document of the citation graph, by id or title (same as ID --kind document)"
+        "ID", "document of the citation graph, by id or title (same as ID --kind document)"
     )
-    kind: str | None = option(
-        metavar="KIND", help="graph to search if several have the name: entity, concept, ..."
-    )
-    html: str | None = option(metavar="FILE", help="draw the graph into FILE, a page that loads nothing")
+    kind: str | None = option("KIND", "graph to search if several have the name: entity, concept, ...")
+    html: str | None = option("FILE", "draw the graph into FILE, a page that loads nothing")
     graph: str | None = option(
-        metavar="GRAPH", help="graph to draw: walk, skeleton, ... (default: the first in the index)"
+        "GRAPH", "graph to draw: walk, skeleton, ... (default: the first in the index)"
     )
-    limit: int | None = option(metavar="N", help=f"maximum number of nodes to draw (default: {_LIMIT})")
+    limit: int | None = option("N", f"maximum number of nodes to draw (default: {_LIMIT})")
     filter = settings(
         "filter", about=f"show only what is in documents whose metadata match, such as {FILTER}"
     )

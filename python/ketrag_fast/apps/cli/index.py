@@ -16,6 +16,7 @@ from ketrag_fast.apps.cli.command import (
     argument,
     embedding,
     option,
+    switch,
 )
 from ketrag_fast.apps.cli.terminal import inline
 from ketrag_fast.errors import ConfigError, IndexMissing, InternalError, ModeUnavailable
@@ -38,7 +39,7 @@ CONTINUES = "finished work is kept: run the same command again to continue"
 
 def declare_dry_run() -> Any:
     """Declare `--dry-run` of a command that changes an index."""
-    return option(help="print what would change, and change nothing")
+    return switch("print what would change, and change nothing")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,35 +53,27 @@ class Build(Command):
         "ketrag index ~/notes --name notes",
         "ketrag index docs/ --embedder native:all-MiniLM-L6-v2 --modes auto,knn",
     )
-    sources: tuple[str, ...] = argument("SOURCE", nargs="*", help="file, folder, glob or .jsonl data set")
-    name: str | None = option(
-        metavar="NAME", help="keep the index in the user's data folder; -c NAME uses it anywhere"
-    )
+    sources: tuple[str, ...] = argument("SOURCE", "file, folder, glob or .jsonl data set", nargs="*")
+    name: str | None = option("NAME", "keep the index in the user's data folder; -c NAME uses it anywhere")
     build = WHAT_TO_BUILD
-    replace: bool = option(help="drop all sources that this command does not name")
-    rebuild: bool = option(help="discard earlier work; needed to change the chunk size")
+    replace: bool = switch("drop all sources that this command does not name")
+    rebuild: bool = switch("discard earlier work; needed to change the chunk size")
     questions: str | None = option(
-        "--examples",
-        rare=True,
-        metavar="FILE",
-        help="file of example questions for the web page, one per line",
+        "FILE", "file of example questions for the web page, one per line", "--examples", rare=True
     )
     dry_run: bool = declare_dry_run()
-    publish_partial: bool = option(rare=True, help="publish what an interrupted build has extracted so far")
+    publish_partial: bool = switch("publish what an interrupted build has extracted so far", rare=True)
     on: str | None = option(
+        "WHERE",
+        "build a new index on Ray: `ray`, or ray://HOST:PORT of a cluster",
         rare=True,
         group=_MACHINES,
-        metavar="WHERE",
-        help="build a new index on Ray: `ray`, or ray://HOST:PORT of a cluster",
     )
     shards: int | None = option(
-        rare=True,
-        group=_MACHINES,
-        metavar="N",
-        help="with --on: number of shards (default: one for each task)",
+        "N", "with --on: number of shards (default: one for each task)", rare=True, group=_MACHINES
     )
-    keep_shards: bool = option(
-        rare=True, group=_MACHINES, help="with --on: leave the shards in DIR.shards, unmerged"
+    keep_shards: bool = switch(
+        "with --on: leave the shards in DIR.shards, unmerged", rare=True, group=_MACHINES
     )
     running = RUNNING
     model = embedding()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast.apps.cli import options, output
-from ketrag_fast.apps.cli.command import FILTER, Command, argument, embedding, option, settings, topic
+from ketrag_fast.apps.cli.command import FILTER, Command, argument, embedding, option, settings, switch, topic
 from ketrag_fast.apps.cli.terminal import inline
 from ketrag_fast.errors import ConfigError, InputError
 
@@ -31,9 +31,9 @@ class Bundle(Command):
         "ketrag bundle notes.bundle --with-model",
         "ketrag unbundle notes.bundle -i elsewhere",
     )
-    output: str = argument("FILE", help="file to write")
-    replace: bool = option(help="overwrite an existing file")
-    with_model: bool = option(help="include the files of the embedding model")
+    output: str = argument("FILE", "file to write")
+    replace: bool = switch("overwrite an existing file")
+    with_model: bool = switch("include the files of the embedding model")
 
     def run(self) -> int:
         """Write the file."""
@@ -67,7 +67,7 @@ class Unbundle(Command):
         "ketrag unbundle notes.bundle -i notes-index --json",
         "ketrag bundle notes.bundle --with-model",
     )
-    file: str = argument("FILE", help="file written by `ketrag bundle`")
+    file: str = argument("FILE", "file written by `ketrag bundle`")
 
     def run(self) -> int:
         """Restore the index."""
@@ -102,9 +102,9 @@ class Import(Command):
         "ketrag import graphrag graphrag-root/output -i notes",
         "ketrag import lightrag rag_storage -i notes --embedder native:all-MiniLM-L6-v2",
     )
-    format: str = argument(choices=IMPORTED, help="program that wrote the files")
-    folder: str = argument("FOLDER", help="output folder or working directory of the program")
-    replace: bool = option(help="replace an existing index")
+    format: str = argument(None, "program that wrote the files", choices=IMPORTED)
+    folder: str = argument("FOLDER", "output folder or working directory of the program")
+    replace: bool = switch("replace an existing index")
     build = topic(
         "what to build",
         "build",
@@ -162,12 +162,13 @@ class Recording(Command):
         "ketrag recording from-graphrag graphrag-root --output extraction.jsonl --replace",
     )
     action: str = argument(
+        None,
+        "what to convert: the tables of GraphRAG (*.parquet), or its cache if there are none",
         choices=("from-graphrag",),
-        help="what to convert: the tables of GraphRAG (*.parquet), or its cache if there are none",
     )
-    folder: str = argument("FOLDER", help="root, output or cache folder of graphrag")
-    output: str = option(metavar="FILE", required=True, help="recording to write (.jsonl)")
-    replace: bool = option(help="overwrite an existing file")
+    folder: str = argument("FOLDER", "root, output or cache folder of graphrag")
+    output: str = option("FILE", "recording to write (.jsonl)", required=True)
+    replace: bool = switch("overwrite an existing file")
 
     def run(self) -> int:
         """Write the recording."""
@@ -199,21 +200,17 @@ class Export(Command):
         "ketrag export graphrag graphrag-output --communities",
         "ketrag export html polar.html",
     )
-    format: str = argument(choices=EXPORTED, help="format to write")
-    output: str = argument("OUTPUT", help="file or folder to write")
-    graph: str | None = option(
-        metavar="NAME", help="skeleton, concepts, noderag, citations or walk (default: the first)"
-    )
-    neighbourhood: str | None = option(metavar="NAME", help="export only the neighbourhood of this node")
-    hops: int = option(default=1, metavar="N", help="maximum number of edges from that node (default 1)")
-    query: str | None = option(
-        metavar="TEXT", help="export only the nodes of the passages that this query retrieves"
-    )
-    communities: bool = option(help="graphrag: compute communities (hierarchical Leiden)")
-    schema: int = option(default=3, choices=(2, 3), help="graphrag: version of the layout (default 3)")
-    layout: bool = option(help="gexf: compute positions of the nodes")
-    documents: bool = option(help="jsonl: add the documents, chunks and units")
-    replace: bool = option(help="overwrite an earlier export")
+    format: str = argument(None, "format to write", choices=EXPORTED)
+    output: str = argument("OUTPUT", "file or folder to write")
+    graph: str | None = option("NAME", "skeleton, concepts, noderag, citations or walk (default: the first)")
+    neighbourhood: str | None = option("NAME", "export only the neighbourhood of this node")
+    hops: int = option("N", "maximum number of edges from that node (default 1)", default=1)
+    query: str | None = option("TEXT", "export only the nodes of the passages that this query retrieves")
+    communities: bool = switch("graphrag: compute communities (hierarchical Leiden)")
+    schema: int = option(None, "graphrag: version of the layout (default 3)", default=3, choices=(2, 3))
+    layout: bool = switch("gexf: compute positions of the nodes")
+    documents: bool = switch("jsonl: add the documents, chunks and units")
+    replace: bool = switch("overwrite an earlier export")
     filter = settings(
         "filter", about=f"export only what is in documents whose metadata match, such as {FILTER}"
     )

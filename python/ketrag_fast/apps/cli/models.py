@@ -36,10 +36,10 @@ class Models(Command):
         "ketrag models install all-MiniLM-L6-v2",
     )
     action: str = argument(
-        nargs="?", choices=("list", "check", "install"), default="list", help="default list"
+        None, "default list", nargs="?", choices=("list", "check", "install"), default="list"
     )
     specs: tuple[str, ...] = argument(
-        "SPEC|FOLDER", nargs="*", help="model to check or install; more folders to list"
+        "SPEC|FOLDER", "model to check or install; more folders to list", nargs="*"
     )
     model = embedding("precision", "device")
 

@@ -20,6 +20,7 @@ from ketrag_fast.apps.cli.command import (
     argument,
     embedding,
     option,
+    switch,
     topic,
 )
 from ketrag_fast.apps.cli.search import declare_hops
@@ -48,14 +49,12 @@ class Retrieve(Command):
         "ketrag retrieve \"Who built the Fram?\" --filter 'year>=1990 and lang=en' --explain",
         "ketrag retrieve --queries queries.jsonl > contexts.jsonl",
     )
-    question: str | None = argument("QUERY", help="query text")
-    queries: str | None = option(
-        metavar="FILE", help="JSONL file of {_id, text}; - reads such lines from standard input"
-    )
+    question: str | None = argument("QUERY", "query text")
+    queries: str | None = option("FILE", "JSONL file of {_id, text}; - reads such lines from standard input")
     retrieval = topic("retrieval", "query", shown=("mode", "budget", "top", "min_score", "filter", "newest"))
     hops: tuple[str, ...] = declare_hops()
-    explain: bool = option(help="print why each passage was retrieved")
-    html: str | None = option(metavar="FILE", help="write context and reasons as a web page")
+    explain: bool = switch("print why each passage was retrieved")
+    html: str | None = option("FILE", "write context and reasons as a web page")
     embedder = EMBEDDER
     language_model = answering()
     model = embedding()

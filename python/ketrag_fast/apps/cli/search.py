@@ -18,6 +18,7 @@ from ketrag_fast.apps.cli.command import (
     embedding,
     option,
     settings,
+    switch,
     topic,
 )
 from ketrag_fast.apps.cli.terminal import (
@@ -45,17 +46,14 @@ _INDENT = "    "
 
 def _declare_glob() -> Any:
     return option(
-        metavar="GLOB",
-        help="only files whose path matches, such as 'docs/**/*.md'; '!GLOB' leaves files out; repeatable",
+        "GLOB", "only files whose path matches, such as 'docs/**/*.md'; '!GLOB' leaves files out; repeatable"
     )
 
 
 def declare_hops() -> Any:
     """Declare `--hop`."""
     return option(
-        "--hop",
-        metavar="TEXT",
-        help="a name or sub-question on the way to the answer that you know already; repeatable",
+        "TEXT", "a name or sub-question on the way to the answer that you know already; repeatable", "--hop"
     )
 
 
@@ -68,12 +66,12 @@ class Search(Command):
         "ketrag search purge --glob 'docs/**/*.md' -n 3",
         'ketrag search "write to disk" --grep fsync --json',
     )
-    question: str = argument("QUERY", help="what to look for")
-    n: int = option("-n", default=10, metavar="N", help="maximum number of results (default 10)")
-    files: bool = option(help="print only the paths of the files")
+    question: str = argument("QUERY", "what to look for")
+    n: int = option("N", "maximum number of results (default 10)", "-n", default=10)
+    files: bool = switch("print only the paths of the files")
     glob: tuple[str, ...] = _declare_glob()
     hops: tuple[str, ...] = declare_hops()
-    grep: str | None = option(metavar="PATTERN", help="only passages with a line that matches")
+    grep: str | None = option("PATTERN", "only passages with a line that matches")
     retrieval = topic(
         "retrieval", "query", shown=("mode", "min_score", "filter", "newest"), but=("top", "budget")
     )
@@ -201,13 +199,13 @@ class Grep(Command):
         "ketrag grep -i -w budget -c",
         "ketrag grep -F 'a[0]' -l",
     )
-    pattern: str = argument("PATTERN", help="regular expression, or plain text with -F")
-    ignore_case: bool = option("-i", "--ignore-case", help="ignore case")
-    words: bool = option("-w", "--words", help="match whole words only")
-    fixed: bool = option("-F", "--fixed", help="treat the pattern as plain text")
-    files: bool = option("-l", "--files", help="print only the paths of matching files")
-    count: bool = option("-c", "--count", help="print the number of matching lines of each file")
-    n: int | None = option("-n", metavar="N", help="maximum number of lines")
+    pattern: str = argument("PATTERN", "regular expression, or plain text with -F")
+    ignore_case: bool = switch("ignore case", "-i", "--ignore-case")
+    words: bool = switch("match whole words only", "-w", "--words")
+    fixed: bool = switch("treat the pattern as plain text", "-F", "--fixed")
+    files: bool = switch("print only the paths of matching files", "-l", "--files")
+    count: bool = switch("print the number of matching lines of each file", "-c", "--count")
+    n: int | None = option("N", "maximum number of lines", "-n")
     glob: tuple[str, ...] = _declare_glob()
     filter = settings("filter")
     allow = settings("allow", rare=True)
@@ -292,7 +290,7 @@ class Get(Command):
     )
     place: str = argument(
         "FILE[:POSITION]",
-        help="path or document id; position: 93-110 (lines), 93:18 (18 lines), 93, p12 (page), "
+        "path or document id; position: 93-110 (lines), 93:18 (18 lines), 93, p12 (page), "
         "Stock!A65 (cell), 00:12:30 (time)",
     )
     rare = settings("filter", "allow", rare=True)

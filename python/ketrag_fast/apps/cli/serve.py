@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.assistants import ASSISTANTS, SKILL, Edit, edits, lines, write
-from ketrag_fast.apps.cli.command import EMBEDDER, Command, answering, embedding, option, topic
+from ketrag_fast.apps.cli.command import EMBEDDER, Command, answering, embedding, option, switch, topic
 from ketrag_fast.apps.cli.terminal import inline, one_line
 from ketrag_fast.errors import BackendMissing, ConfigError
 
@@ -32,38 +32,31 @@ _INSTALLATION: Final = "installation"
 
 def _declare_indexes() -> Any:
     return option(
-        *("-i", "--index"),
-        metavar="[NAME=]DIR",
-        help="index folder and its name; repeatable (default: $KETRAG_INDEX, ./.ketrag, else all "
-        "collections)",
+        "[NAME=]DIR",
+        "index folder and its name; repeatable (default: $KETRAG_INDEX, ./.ketrag, else all collections)",
+        "-i",
+        "--index",
     )
 
 
 def _declare_host(group: str) -> Any:
-    return option(group=group, default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
+    return option(None, "address to listen on (default 127.0.0.1)", group=group, default="127.0.0.1")
 
 
 def _declare_port(group: str, port: int) -> Any:
-    return option(group=group, default=port, metavar="N", help=f"port; 0: any free one (default {port})")
+    return option("N", f"port; 0: any free one (default {port})", group=group, default=port)
 
 
 def _declare_token_file(group: str) -> Any:
-    return option(
-        group=group, metavar="FILE", help="file with the token that clients send (default: $KETRAG_TOKEN)"
-    )
+    return option("FILE", "file with the token that clients send (default: $KETRAG_TOKEN)", group=group)
 
 
 def _declare_allow_host(group: str) -> Any:
-    return option(
-        group=group,
-        rare=True,
-        metavar="NAME",
-        help="host name that clients use for this server; repeatable",
-    )
+    return option("NAME", "host name that clients use for this server; repeatable", group=group, rare=True)
 
 
-def _limit(flag: str, help: str, metavar: str = "N") -> Any:  # noqa: A002 - as in argparse
-    return option(flag, rare=True, group="limits of each worker", metavar=metavar, help=help)
+def _limit(flag: str, text: str, metavar: str = "N") -> Any:
+    return option(metavar, text, flag, rare=True, group="limits of each worker")
 
 
 _RETRIEVAL: Final = topic("retrieval", "query", shown=("mode", "budget", "filter", "allow"))
@@ -87,17 +80,12 @@ class Serve(Command):
     indexes: tuple[str, ...] = _declare_indexes()
     host: str = _declare_host(_SERVICE)
     port: int = _declare_port(_SERVICE, 8765)
-    workers: int = option(
-        group=_SERVICE, default=1, metavar="N", help="processes; they share the index files (default 1)"
-    )
+    workers: int = option("N", "processes; they share the index files (default 1)", group=_SERVICE, default=1)
     token_file: str | None = _declare_token_file(_SERVICE)
-    allow_write: bool = option(group=_SERVICE, help="let clients add documents")
+    allow_write: bool = switch("let clients add documents", group=_SERVICE)
     allow_host: tuple[str, ...] = _declare_allow_host(_SERVICE)
     allow_origin: tuple[str, ...] = option(
-        group=_SERVICE,
-        rare=True,
-        metavar="URL",
-        help="web site whose pages may use this server; repeatable",
+        "URL", "web site whose pages may use this server; repeatable", group=_SERVICE, rare=True
     )
     concurrency: int | None = _limit(
         "--concurrency", "queries run in parallel (default: number of CPU cores)"
@@ -221,17 +209,17 @@ class Mcp(Command):
         "ketrag mcp -i docs-index --http --port 8766",
     )
     install: str | None = option(
+        "ASSISTANT",
+        "add the server to the settings of an assistant, and a skill that says when to use which tool: "
+        + ", ".join(ASSISTANTS),
         group=_INSTALLATION,
         choices=tuple(ASSISTANTS),
-        metavar="ASSISTANT",
-        help="add the server to the settings of an assistant, and a skill that says when to use which tool: "
-        + ", ".join(ASSISTANTS),
     )
-    user: bool = option(group=_INSTALLATION, help="for all projects, not only for the working directory")
-    print: bool = option(group=_INSTALLATION, help="print what to add, and write nothing")
-    yes: bool = option(group=_INSTALLATION, help="write without asking")
+    user: bool = switch("for all projects, not only for the working directory", group=_INSTALLATION)
+    print: bool = switch("print what to add, and write nothing", group=_INSTALLATION)
+    yes: bool = switch("write without asking", group=_INSTALLATION)
     indexes: tuple[str, ...] = _declare_indexes()
-    http: bool = option(group=_HTTP, help="listen on a port instead of standard input")
+    http: bool = switch("listen on a port instead of standard input", group=_HTTP)
     host: str = _declare_host(_HTTP)
     port: int = _declare_port(_HTTP, 8766)
     token_file: str | None = _declare_token_file(_HTTP)

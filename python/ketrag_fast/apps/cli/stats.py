@@ -52,11 +52,9 @@ class Diff(Command):
         "ketrag diff .ketrag/gen-000003 .ketrag",
         "ketrag diff old-index new-index --questions queries.jsonl --mode walk",
     )
-    before: str = argument("A", help="folder of an index or of a generation")
-    after: str = argument("B", help="folder of another")
-    questions: str | None = option(
-        metavar="FILE", help="JSONL file of {_id, text}: compare their passages; - is stdin"
-    )
+    before: str = argument("A", "folder of an index or of a generation")
+    after: str = argument("B", "folder of another")
+    questions: str | None = option("FILE", "JSONL file of {_id, text}: compare their passages; - is stdin")
     retrieval = topic("retrieval", "query", shown=("mode", "budget", "top", "filter"))
     embedder = EMBEDDER
     model = embedding()

@@ -8,7 +8,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 
 from ketrag_fast.apps.cli import options, output
-from ketrag_fast.apps.cli.command import FILTER, Command, answering, argument, option, settings
+from ketrag_fast.apps.cli.command import FILTER, Command, answering, argument, option, settings, switch
 from ketrag_fast.apps.cli.terminal import inline
 from ketrag_fast.errors import ConfigError, UnknownName
 from ketrag_fast.types.locations import describe_location
@@ -40,13 +40,13 @@ class ShowThemes(Command):
         "ketrag themes --filter 'year>=2025' --count 5",
         "ketrag themes --summarise --llm llama-cpp:model.gguf",
     )
-    theme: str | None = argument("ID", help="number of a theme to show, such as 2.1")
-    count: int | None = option(metavar="N", help=f"maximum number of themes (default: {_COUNT})")
-    depth: int = option(metavar="N", default=_DEPTH, help=f"levels of narrower themes (default: {_DEPTH})")
+    theme: str | None = argument("ID", "number of a theme to show, such as 2.1")
+    count: int | None = option("N", f"maximum number of themes (default: {_COUNT})")
+    depth: int = option("N", f"levels of narrower themes (default: {_DEPTH})", default=_DEPTH)
     filter = settings("filter", about=f"themes of documents whose metadata match, such as {FILTER}")
     allow = settings("allow")
-    summarise: bool = option(help="have the language model write the missing summaries")
-    dry_run: bool = option(help="with --summarise: print what it would take, and call no model")
+    summarise: bool = switch("have the language model write the missing summaries")
+    dry_run: bool = switch("with --summarise: print what it would take, and call no model")
     language_model = answering("llm")
     seconds = settings(
         "limit_seconds", title=_LIMITS, about="stop after this many seconds; what was written is kept"

@@ -23,18 +23,14 @@ class Train(Command):
         "ketrag train cg-rag dataset/ -i docs-index --epochs 5 --share 0.1",
         "ketrag retrieve QUERY --mode cg-rag-trained -o lesegr_weights=weights.safetensors",
     )
-    system: str = argument(
-        "SYSTEM", help=f"system to train: {', '.join(registry().learning) or 'none installed'}"
-    )
-    dataset: str = argument("DATASET", help="folder in BEIR layout with qrels.tsv")
-    out: str | None = option(metavar="FILE", help="file for the weights (default: named by the system)")
-    share: str = option(
-        metavar="X", default="1", help="share of the judged queries to use (default 1; paper: 0.1)"
-    )
-    epochs: str = option(metavar="N", default="20", help="maximum number of epochs (default 20)")
-    rate: str = option(metavar="X", default="1e-4", help="learning rate (default 1e-4)")
-    hidden: str = option(metavar="N", default="256", help="hidden dimension (default 256)")
-    heads: str = option(metavar="N", default="4", help="attention heads (default 4)")
+    system: str = argument("SYSTEM", f"system to train: {', '.join(registry().learning) or 'none installed'}")
+    dataset: str = argument("DATASET", "folder in BEIR layout with qrels.tsv")
+    out: str | None = option("FILE", "file for the weights (default: named by the system)")
+    share: str = option("X", "share of the judged queries to use (default 1; paper: 0.1)", default="1")
+    epochs: str = option("N", "maximum number of epochs (default 20)", default="20")
+    rate: str = option("X", "learning rate (default 1e-4)", default="1e-4")
+    hidden: str = option("N", "hidden dimension (default 256)", default="256")
+    heads: str = option("N", "attention heads (default 4)", default="4")
 
     def run(self) -> int:
         """Train, and print how to use the weights."""

@@ -42,10 +42,8 @@ class Watch(Command):
         "ketrag watch notes/ --settle 10 -i notes-index",
         "ketrag watch notes/ --embedder native:all-MiniLM-L6-v2",
     )
-    sources: tuple[str, ...] = argument("SOURCE", nargs="+", help="folder or file")
-    settle: float = option(
-        default=2.0, metavar="SECONDS", help="build when nothing has changed for this long (default 2)"
-    )
+    sources: tuple[str, ...] = argument("SOURCE", "folder or file", nargs="+")
+    settle: float = option("SECONDS", "build when nothing has changed for this long (default 2)", default=2.0)
     build = WHAT_TO_BUILD
     running = RUNNING
     model = embedding()
