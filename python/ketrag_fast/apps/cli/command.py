@@ -50,6 +50,13 @@ def switch(help: str, *flags: str, rare: bool = False, group: str | None = None)
     return option(None, help, *flags, rare=rare, group=group, action="store_true")
 
 
+def declare_hops() -> Any:
+    """Declare `--hop`."""
+    return option(
+        "TEXT", "a name or sub-question on the way to the answer that you know already; repeatable", "--hop"
+    )
+
+
 class Flags(NamedTuple):
     """Flags of settings; `declare` adds them to a parser."""
 

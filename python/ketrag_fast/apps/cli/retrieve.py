@@ -18,12 +18,12 @@ from ketrag_fast.apps.cli.command import (
     Command,
     answering,
     argument,
+    declare_hops,
     embedding,
     option,
     switch,
     topic,
 )
-from ketrag_fast.apps.cli.search import declare_hops
 from ketrag_fast.apps.cli.terminal import inline, quote_source_lines
 from ketrag_fast.errors import ConfigError, DocumentError, EmptyQuery, KetragError
 from ketrag_fast.types.locations import describe_location

@@ -15,6 +15,7 @@ from ketrag_fast.apps.cli.command import (
     FRESHNESS,
     Command,
     argument,
+    declare_hops,
     embedding,
     option,
     settings,
@@ -47,13 +48,6 @@ _INDENT = "    "
 def _declare_glob() -> Any:
     return option(
         "GLOB", "only files whose path matches, such as 'docs/**/*.md'; '!GLOB' leaves files out; repeatable"
-    )
-
-
-def declare_hops() -> Any:
-    """Declare `--hop`."""
-    return option(
-        "TEXT", "a name or sub-question on the way to the answer that you know already; repeatable", "--hop"
     )
 
 
