@@ -11,10 +11,8 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
-from unicodedata import east_asian_width
+from typing import Final, NamedTuple
 
 PATH: Final = "35"
 NUMBER: Final = "32"
@@ -70,8 +68,7 @@ def quote_source_lines(text: str) -> str:
     return _SOURCES.sub("> ", text)
 
 
-@dataclass(frozen=True, slots=True)
-class Terminal:
+class Terminal(NamedTuple):
     """Capabilities of standard output. In a pipe `width` is None, and lines are not cut."""
 
     width: int | None = None
@@ -136,7 +133,11 @@ def standard_output() -> Terminal:
 
 def columns(text: str) -> int:
     """Return the width of text in columns."""
-    return len(text) if text.isascii() else sum(2 if east_asian_width(one) in "WF" else 1 for one in text)
+    if text.isascii():
+        return len(text)
+    from unicodedata import east_asian_width
+
+    return sum(2 if east_asian_width(one) in "WF" else 1 for one in text)
 
 
 def cut(text: str, room: int) -> str:
