@@ -45,7 +45,7 @@ def test_a_hint_names_the_index_of_the_command(place: Path, argv: tuple[str, ...
 
 
 NO_NODE = "has no node 'Frmm', and no name contains it\nhint: `ketrag graph -i 'my notes' Frmm`"
-DATA_SET = "looks like a corpus or a file of queries"
+DATA_SET = "hint: a data set is a folder with queries.jsonl, qrels.tsv"
 STREAM = "is not supported here"
 MY_NOTES = ("-i", "my notes")
 MESSAGES: list[tuple[tuple[str, ...], int, str]] = [

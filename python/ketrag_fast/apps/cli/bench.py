@@ -81,7 +81,6 @@ class _Comparison(Command):
         return code
 
     def _measure(self, common: Settings, configurations: Sequence[Configuration]) -> Report:
-        from ketrag_fast.eval import load_dataset
         from ketrag_fast.eval.comparison.running import Bench, answers_by, report_of
         from ketrag_fast.eval.prices import read_prices
 
@@ -93,8 +92,7 @@ class _Comparison(Command):
                 "on_error = stop is not supported here: a comparison skips unreadable documents"
             )
         output.page_path(self.html)
-        options.require_data_set(self.dataset)
-        dataset = load_dataset(self.dataset)
+        dataset = options.load_data_set(self.dataset)
         sources = list(self.documents or dataset.sources)
         if not sources:
             raise DocumentError(
@@ -325,14 +323,12 @@ class Train(Command):
     def run(self) -> int:
         """Train, and print how to use the weights."""
         path = options.one_path(self)
-        from ketrag_fast.eval import load_dataset
         from ketrag_fast.index.training import train
 
         training = registry().trainable(self.system).train
         assert training is not None  # noqa: S101 - `trainable` checked
         out = Path(self.out or training.file)
-        options.require_data_set(self.dataset)
-        dataset = load_dataset(self.dataset)
+        dataset = options.load_data_set(self.dataset)
         began = time.perf_counter()
 
         def on_epoch(number: int, of: int, loss: float, hit: float) -> None:

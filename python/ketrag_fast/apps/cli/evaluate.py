@@ -68,10 +68,9 @@ class Evaluate(Command):
         modes = _modes(self)
         budgets = _budgets(self.budget or _BUDGETS)
         settings = options.build_settings_of(self)
-        from ketrag_fast.eval import collect, describe, load_dataset, render, save
+        from ketrag_fast.eval import collect, describe, render, save
 
-        options.require_data_set(self.dataset)
-        dataset = load_dataset(self.dataset)
+        dataset = options.load_data_set(self.dataset)
         answers, warnings = _answers(self, dataset)
         asked: ModelAnswers | None = None
         if not self.quiet:

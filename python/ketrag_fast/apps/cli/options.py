@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
@@ -29,10 +28,14 @@ from ketrag_fast.errors import ConfigError, DocumentError, EmptyQuery, IndexMiss
 
 if TYPE_CHECKING:
     from ketrag_fast.base.progress import Callback, Kind
+    from ketrag_fast.eval import DataSet
     from ketrag_fast.index import Index
 
-_LONGEST_LINE: Final = 1_000_000
 _DEFAULT: Final = Path(".ketrag")
+_DATA_SET: Final = (
+    "a data set is a folder with queries.jsonl, qrels.tsv and maybe corpus.jsonl, or a file of MuSiQue, "
+    "HotpotQA or 2WikiMultihopQA"
+)
 
 
 def flags(command: Command) -> dict[str, Any]:
@@ -234,30 +237,15 @@ def progress(command: Command) -> Callback | None:
     return sink(kind, sys.stderr)
 
 
-def require_data_set(path: str) -> None:
-    """Raise DocumentError if a path is not a data set: it has no questions."""
-    if Path(path).is_dir() and not (Path(path) / "queries.jsonl").exists():
-        raise DocumentError(
-            f"{path} has no queries.jsonl",
-            hint="a data set is a folder with queries.jsonl, qrels.tsv and maybe corpus.jsonl, or a file of "
-            "MuSiQue, HotpotQA or 2WikiMultihopQA",
-        )
-    if Path(path).is_file() and _has_texts_only(Path(path)):
-        raise DocumentError(
-            f"{path} looks like a corpus or a file of queries in BEIR layout, not like a data set",
-            hint="name its folder, with corpus.jsonl, queries.jsonl and qrels.tsv; or a file of questions "
-            "of MuSiQue, HotpotQA or 2WikiMultihopQA",
-        )
+def load_data_set(path: str) -> DataSet:
+    """Read a data set; the hint of an error says what one is."""
+    from ketrag_fast.eval import load_dataset
 
-
-def _has_texts_only(file: Path) -> bool:
-    """Return whether the first line of a file is an object with a text, but without a question."""
     try:
-        with file.open("rb") as stream:
-            first = json.loads(stream.readline(_LONGEST_LINE))
-    except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(first, dict) and "text" in first and "question" not in first
+        return load_dataset(path)
+    except DocumentError as error:
+        error.hint = error.hint or _DATA_SET
+        raise
 
 
 def refuse_standard_stream(path: str, stream: str) -> None:
