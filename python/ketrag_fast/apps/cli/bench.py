@@ -32,7 +32,7 @@ def _declare_prices() -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class _Comparison(Command):
-    """What the three kinds of comparisons share."""
+    """Options of all three kinds of comparison."""
 
     go_on = "with --keep FOLDER the same command continues from finished builds"
     kind: ClassVar[str]
@@ -133,7 +133,7 @@ class Builds(_Comparison):
     shared: bool = switch("compute vectors and LLM replies once for all builds; times are then estimated")
 
     def shares_nothing(self) -> bool:
-        """Return whether --shared is missing."""
+        """Return whether --shared is left out."""
         return not self.shared
 
     def configurations(self) -> Sequence[Configuration]:

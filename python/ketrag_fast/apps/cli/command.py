@@ -100,7 +100,7 @@ class Command:
         default="auto",
     )
     settings: Mapping[str, str] = field(default_factory=dict)
-    """Settings given as flags, as texts."""
+    """Text of each setting given as a flag, by name."""
 
     def __init_subclass__(cls) -> None:
         # This runs before `dataclass`, which replaces the fields in the class by their defaults.
@@ -170,7 +170,7 @@ def _add(parser: CommandParser, group: Any, dest: str, declared: Field[Any]) -> 
 
 
 def values_of(parsed: Namespace, command: type[Command]) -> dict[str, Any]:
-    """Return the fields of a command from the parsed arguments."""
+    """Return the values of the fields of a command, from what argparse found."""
     found: dict[str, Any] = {}
     for one in fields(command):
         if one.metadata:

@@ -62,9 +62,7 @@ class Evaluate(Command):
         if self.judge is not None and self.compare is None:
             raise ConfigError("--judge needs two sides to compare", hint="name them: --compare A B")
         if self.explain and (self.compare is not None or not self.json) and self.save is None:
-            raise ConfigError(
-                "--explain has nowhere to store its reasons", hint="add --save FOLDER or --json"
-            )
+            raise ConfigError("--explain needs --save FOLDER or --json", hint="add one of them")
         modes = _modes(self)
         budgets = _budgets(self.budget or _BUDGETS)
         settings = options.build_settings_of(self)
@@ -295,7 +293,7 @@ def _index(command: Evaluate, dataset: DataSet) -> Iterator[Index]:
         built = {name for name, spec in catalogue().items() if spec.concerns == "build"}
         lost = next((name for name in options.flags(command) if name in built - {"embedder", "llm"}), None)
         if lost is not None:
-            raise ConfigError(f"{lost} changes the build, but the index of -i is already built")
+            raise ConfigError(f"{lost} is a build setting: the index of -i was built with its own value")
         settings = options.query_settings_of(command)
         with Index.open(Path(command.index), settings=settings) as index:
             yield index
@@ -310,7 +308,7 @@ def _index(command: Evaluate, dataset: DataSet) -> Iterator[Index]:
     if "modes" not in settings.given:  # build only what is scored
         settings = settings.having(modes=_modes(command))
     if settings.on_error == "stop":
-        raise ConfigError("on_error: a data set is indexed with skip")
+        raise ConfigError("on_error = stop is not supported here: unreadable passages are skipped")
     with tempfile.TemporaryDirectory(prefix="ketrag-", ignore_cleanup_errors=True) as folder:
         progress = options.progress(command)
         with Index.build(

@@ -70,11 +70,9 @@ class ShowThemes(Command):
         if self.theme is not None and self.count is not None:
             raise ConfigError("--count cannot be combined with ID", hint="leave out --count")
         if self.theme is not None and self.summarise:
-            raise ConfigError("--summarise is for all themes", hint=f"leave out {self.theme}")
+            raise ConfigError("--summarise cannot be combined with ID", hint=f"leave out {self.theme}")
         if self.dry_run and not self.summarise:
-            raise ConfigError(
-                "--dry-run belongs to --summarise", hint="themes are shown without calling a model"
-            )
+            raise ConfigError("--dry-run needs --summarise", hint="themes are shown without calling a model")
         with options.open_index(self) as index:
             if self.summarise:
                 return self._summarise(index)
@@ -111,7 +109,8 @@ class ShowThemes(Command):
             )
         if report.stopped and not self.dry_run and not self.quiet:
             output.warn(
-                f"{counted(report.pending, 'theme')} left at {report.stopped}; the same command goes on there"
+                f"{counted(report.pending, 'theme')} left at {report.stopped}; run the same command again "
+                "to continue"
             )
         return code
 

@@ -35,8 +35,8 @@ GROUPS: Final = {
         "add": ("changes:Add", "add documents; no other source is read"),
         "remove": ("changes:Remove", "remove documents"),
         "watch": ("watch:Watch", "rebuild whenever a folder changes"),
-        "collections": ("documents:Collections", "list the indexes that have a name"),
-        "describe": ("documents:Describe", "say what is in a folder, for people and assistants"),
+        "collections": ("documents:Collections", "list the named indexes"),
+        "describe": ("documents:Describe", "describe a folder, for people and assistants"),
         "read": ("documents:Read", "preview how a file is read: text, locations, metadata"),
         "reembed": ("changes:Reembed", "replace the vectors by those of another embedding model"),
         "stats": ("stats:Stats", "print what an index contains"),
@@ -118,7 +118,7 @@ class _TopParser(CommandParser):
         )
 
     def format_short_help(self) -> str:
-        """Return the same."""
+        """Return the commands by group, too."""
         return self.format_help()
 
 

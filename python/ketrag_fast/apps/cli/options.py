@@ -251,9 +251,7 @@ def load_data_set(path: str) -> DataSet:
 def refuse_standard_stream(path: str, stream: str) -> None:
     """Raise ConfigError if `-` is given for a file: the command does not use that stream."""
     if path == "-":
-        raise ConfigError(
-            f"-: {stream} is not supported here", hint="name a file; one that is called - is ./-"
-        )
+        raise ConfigError(f"-: {stream} is not supported here", hint="name a file (./- for a file called -)")
 
 
 def require_text(text: str) -> None:

@@ -279,7 +279,9 @@ class Mcp(Command):
     def _install(self, name: str) -> int:
         """Add the server to the settings of an assistant."""
         if self.http:
-            raise ConfigError("--install with --http: assistants start the server themselves")
+            raise ConfigError(
+                "--install and --http cannot be used together: assistants start the server themselves"
+            )
         words = self._words()
         if self.print:
             assistant = ASSISTANTS[name]
