@@ -62,7 +62,7 @@ class Evaluate(Command):
         if self.judge is not None and self.compare is None:
             raise ConfigError("--judge needs two sides to compare", hint="name them: --compare A B")
         if self.explain and (self.compare is not None or not self.json) and self.save is None:
-            raise ConfigError("--explain needs --save FOLDER or --json", hint="add one of them")
+            raise ConfigError("--explain needs a place for its reasons", hint="add --save FOLDER or --json")
         modes = _modes(self)
         budgets = _budgets(self.budget or _BUDGETS)
         settings = options.build_settings_of(self)
