@@ -13,6 +13,9 @@
 //!
 //! The module is tested from Python: `tests/unit/kernels` and `tests/parity`.
 
+// Python passes arrays and settings one by one.
+#![allow(clippy::too_many_arguments)]
+
 mod allocator;
 mod arrays;
 mod builders;
