@@ -21,7 +21,7 @@ fn zip<const N: usize>(mut a: [f32; N], b: [f32; N], f: impl Fn(f32, f32) -> f32
     a
 }
 
-// SAFETY (of every block below): the caller promises `N` elements at each pointer.
+// The caller promises `N` elements at each pointer.
 impl<const N: usize, const NV: usize, const FUSED: bool> Lanes for Plain<N, NV, FUSED> {
     const N: usize = N;
     const NV: usize = NV;
@@ -29,13 +29,11 @@ impl<const N: usize, const NV: usize, const FUSED: bool> Lanes for Plain<N, NV, 
 
     #[inline(always)]
     unsafe fn load(p: *const f32) -> [f32; N] {
-        // SAFETY: the caller's promise.
-        unsafe { p.cast::<[f32; N]>().read_unaligned() }
+        p.cast::<[f32; N]>().read_unaligned()
     }
     #[inline(always)]
     unsafe fn store(p: *mut f32, v: [f32; N]) {
-        // SAFETY: the caller's promise.
-        unsafe { p.cast::<[f32; N]>().write_unaligned(v) }
+        p.cast::<[f32; N]>().write_unaligned(v)
     }
     #[inline(always)]
     unsafe fn splat(x: f32) -> [f32; N] {
@@ -43,8 +41,7 @@ impl<const N: usize, const NV: usize, const FUSED: bool> Lanes for Plain<N, NV, 
     }
     #[inline(always)]
     unsafe fn spread(p: *const f32) -> [f32; N] {
-        // SAFETY: the caller's promise.
-        [unsafe { p.read() }; N]
+        [p.read(); N]
     }
     #[inline(always)]
     unsafe fn add(a: [f32; N], b: [f32; N]) -> [f32; N] {
@@ -130,8 +127,7 @@ impl<const N: usize, const NV: usize, const FUSED: bool> Lanes for Plain<N, NV, 
     #[inline(always)]
     unsafe fn store_low(p: *mut u16, v: [f32; N]) {
         for (i, &x) in v.iter().enumerate() {
-            // SAFETY: the caller's promise.
-            unsafe { p.add(i).write(low(x)) }
+            p.add(i).write(low(x))
         }
     }
     #[inline(always)]
