@@ -140,11 +140,11 @@ pub unsafe fn any_tile<S: Lanes, const LOW: bool>(
             match rows {
                 1 => go!(1, $v),
                 2 => go!(2, $v),
-                3 => go!(3, $v),
-                4 => go!(4, $v),
-                5 => go!(5, $v),
-                6 => go!(6, $v),
                 // Not compiled for machines with smaller blocks.
+                3 if S::ROWS > 2 => go!(3, $v),
+                4 if S::ROWS > 2 => go!(4, $v),
+                5 if S::ROWS > 2 => go!(5, $v),
+                6 if S::ROWS > 2 => go!(6, $v),
                 7 if S::ROWS > 6 => go!(7, $v),
                 8 if S::ROWS > 6 => go!(8, $v),
                 _ => unreachable!("a block has at most S::ROWS rows"),

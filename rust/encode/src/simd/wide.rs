@@ -6,7 +6,7 @@
 //! multiple of 2^-124: subnormal numbers, which some instructions flush to zero and others keep, do not
 //! occur.
 
-use super::plain::Plain;
+use super::plain::PortableWide;
 use super::{low, Lanes};
 
 /// The smallest magnitude of an operand that is not zero, 2^-55, as the bits of a bf16.
@@ -148,7 +148,7 @@ pub unsafe fn gelu<S: Wide>(x: S::V) -> S::V {
     S::fma(S::mul(p, held), half, half)
 }
 
-impl Wide for Plain<16, 4, true> {
+impl Wide for PortableWide {
     #[inline(always)]
     unsafe fn floor(mut v: [f32; 16]) -> [f32; 16] {
         for x in &mut v {
