@@ -49,18 +49,9 @@ struct Functions {
 }
 
 const NAMES: [&str; 12] = [
-    "FPDFText_CountChars",
-    "FPDFText_GetText",
-    "FPDFText_GetUnicode",
-    "FPDFText_GetLooseCharBox",
-    "FPDFText_GetMatrix",
-    "FPDFText_GetFontSize",
-    "FPDFText_GetCharAngle",
-    "FPDFText_HasUnicodeMapError",
-    "FPDFPage_CountObjects",
-    "FPDFPage_GetObject",
-    "FPDFPageObj_GetType",
-    "FPDFPageObj_GetBounds",
+    "FPDFText_CountChars", "FPDFText_GetText", "FPDFText_GetUnicode", "FPDFText_GetLooseCharBox",
+    "FPDFText_GetMatrix", "FPDFText_GetFontSize", "FPDFText_GetCharAngle", "FPDFText_HasUnicodeMapError",
+    "FPDFPage_CountObjects", "FPDFPage_GetObject", "FPDFPageObj_GetType", "FPDFPageObj_GetBounds",
 ];
 
 impl Functions {
@@ -169,11 +160,7 @@ impl Characters for OpenPage<'_> {
         let bounds = |object: Handle| {
             let [mut left, mut bottom, mut right, mut top] = [0.0; 4];
             let is_known = (self.functions.get_bounds)(
-                object,
-                &raw mut left,
-                &raw mut bottom,
-                &raw mut right,
-                &raw mut top,
+                object, &raw mut left, &raw mut bottom, &raw mut right, &raw mut top,
             );
             (is_known != 0).then_some([left, top, right, bottom])
         };

@@ -246,23 +246,8 @@ dot!(
 macro_rules! wide_row {
     ($row:literal, $word:literal, $x:literal, $low:literal, $high:literal) => {
         concat!(
-            "vpbroadcastd ",
-            $x,
-            ", [{a} + ",
-            $row,
-            "*{row} + ",
-            $word,
-            "]\n",
-            "vpdpbusd ",
-            $low,
-            ", ",
-            $x,
-            ", zmm16\n",
-            "vpdpbusd ",
-            $high,
-            ", ",
-            $x,
-            ", zmm17\n",
+            "vpbroadcastd ", $x, ", [{a} + ", $row, "*{row} + ", $word, "]\n", "vpdpbusd ", $low, ", ", $x,
+            ", zmm16\n", "vpdpbusd ", $high, ", ", $x, ", zmm17\n",
         )
     };
 }

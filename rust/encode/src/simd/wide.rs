@@ -130,12 +130,7 @@ pub unsafe fn power_part<S: Lanes>(f: S::V) -> S::V {
 pub unsafe fn gelu<S: Wide>(x: S::V) -> S::V {
     // Minimax for the error of gelu; fitted for this file.
     const ERF: [f32; 7] = [
-        0.796_171_2,
-        -0.129_738_94,
-        0.017_827_567,
-        -0.001_689_022_3,
-        0.000_102_474_37,
-        -3.540_981_2e-6,
+        0.796_171_2, -0.129_738_94, 0.017_827_567, -0.001_689_022_3, 0.000_102_474_37, -3.540_981_2e-6,
         5.254_278e-8,
     ];
     let held = S::max(S::min(x, S::splat(3.9)), S::splat(-3.9));
