@@ -1,8 +1,8 @@
 //! The characters and beginnings of lines that decide where a sentence ends: marks, closing and opening signs,
 //! references, list markers and items.
 
-use super::sentences::SHORTEST;
-
+/// Shorter fragments, in characters, are not sentences.
+const SHORTEST: usize = 15;
 /// Maximum length of a reference in brackets after a mark, and of a list marker.
 const REFERENCE: usize = 24;
 /// Maximum number of characters to look ahead.

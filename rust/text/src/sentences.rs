@@ -24,14 +24,12 @@ pub enum Splitter {
     /// Only the boundaries of UAX #29.
     Uax29,
     /// The end of a line, or a mark before a blank, except in code spans, after abbreviations, initials, ordinals
-    /// and list markers, before a word in lower case, and at a wrapped line. Fragments shorter than [`SHORTEST`]
+    /// and list markers, before a word in lower case, and at a wrapped line. Fragments shorter than 15
     /// characters are merged with a neighbour in their paragraph. Blank lines always separate.
     #[default]
     Standard,
 }
 
-/// Shorter fragments, in characters, are not sentences.
-pub const SHORTEST: usize = 15;
 /// A line of at least this length that ends without a full stop is assumed to be wrapped.
 const WRAPPED: usize = 50;
 /// Maximum length of a code span in bytes: a backtick that is never closed protects nothing, and costs little.
