@@ -12,7 +12,7 @@ from ketrag_fast import Document, Index, Settings
 from ketrag_fast.index import freshness
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock
-from ketrag_fast.storage.source_stamps import read_stamps
+from ketrag_fast.storage.source_files import read_stamps
 from tests.process import command
 
 

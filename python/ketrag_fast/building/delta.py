@@ -28,16 +28,15 @@ from ketrag_fast.building.ingest import Change
 from ketrag_fast.building.sources import split_sources
 from ketrag_fast.readers import is_glob
 from ketrag_fast.storage.arrays import Arrays
-from ketrag_fast.storage.checksum import text_digest
-from ketrag_fast.storage.content_hashes import DocumentTotals
+from ketrag_fast.storage.checksum import HASH_BYTES, text_digest
+from ketrag_fast.storage.checksum import fingerprint_of as fingerprint_of_hashes
 from ketrag_fast.storage.delta import BEFORE, DELTA, delta_arrays, patches_of
-from ketrag_fast.storage.document_hashes import fingerprint_of as fingerprint_of_hashes
-from ketrag_fast.storage.document_texts import HASH_BYTES
+from ketrag_fast.storage.document_table import DocumentTotals, Known
 from ketrag_fast.storage.durable import discard_folder, remove_folder
 from ketrag_fast.storage.generation import Generation, open_generation, publish
 from ketrag_fast.storage.layout import SHORT_HASH, Layout
 from ketrag_fast.storage.manifest import Manifest, StageRecord
-from ketrag_fast.storage.tables import Known, Tables
+from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.shared.hnsw_proposals import kind
 from ketrag_fast.systems.shared.units import cut_new_documents
 from ketrag_fast.systems.shared.vectors import encode_new
@@ -111,7 +110,7 @@ class Deltas:
         self._settings = resolved.settings
         self._stages = stages
         self._contents = tables.contents()
-        self._characters = tables.content_hashes.known_characters()
+        self._characters = tables.characters()
         self._grown = 0
         """The characters of the documents that come, less those of the documents that go."""
         self._come: list[tuple[int, str]] = []
@@ -258,7 +257,7 @@ class Deltas:
 
     def _end_of_program(self) -> tuple[int, int, int]:
         """Return the source of a program's documents, the published row behind it, and its next position."""
-        self._tables.add_source("documents", "documents", "")
+        self._tables.add_sources([("documents", "documents", "")])
         source = self._tables.program_source() or 0
         is_last = source == max(row.number for row in self._tables.sources())
         end = len(self._contents) if is_last else self._tables.count_through(source)
@@ -298,20 +297,15 @@ class Deltas:
             self._come.append((end, content))
             place += 1
 
-    def _totals(self, changed: DocumentChanges, characters: int | None) -> DocumentTotals:
-        """Return what depends on all documents after `apply` changed them, without reading them again.
-
-        `characters` is their number before, if it is known.
-        """
+    def _totals(self, changed: DocumentChanges) -> DocumentTotals:
+        """Return what depends on all documents after `apply` changed them, without reading them again."""
         now, at = [], 0
         for row, content in sorted([*self._come, *((row, "") for row in changed.gone)], key=_before_row):
             now.append(self._contents[at:row])
             now.append(np.frombuffer(bytes.fromhex(content), np.uint8).reshape(-1, HASH_BYTES))
             at = row if content else row + 1
         hashes = np.concatenate([*now, self._contents[at:]])
-        return DocumentTotals(
-            hashes, fingerprint_of_hashes(hashes), None if characters is None else characters + self._grown
-        )
+        return DocumentTotals(hashes, fingerprint_of_hashes(hashes), self._characters + self._grown)
 
     def write(
         self, changed: DocumentChanges, callback: Callback | None, fingerprint: str | None = None
@@ -324,9 +318,9 @@ class Deltas:
             return self._write(changed, callback, lambda: fingerprint)
         # Hashing all hashes releases the interpreter, and needs nothing that is computed meanwhile.
         with ThreadPoolExecutor(1, thread_name_prefix="ketrag-totals") as pool:
-            totals = pool.submit(self._totals, changed, self._characters)
+            totals = pool.submit(self._totals, changed)
             record = self._write(changed, callback, lambda: totals.result().fingerprint)
-        self._tables.content_hashes.remember(totals.result())
+        self._tables.set_totals(totals.result())
         return record
 
     def _write(

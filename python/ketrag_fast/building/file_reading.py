@@ -16,7 +16,7 @@ from ketrag_fast.readers import Item, SourceFile, SourceFiles, find, is_glob, kn
 from ketrag_fast.readers.generated import reason
 from ketrag_fast.readers.ocr import check_ocr
 from ketrag_fast.readers.sandbox import UNCHANGED, Apart, ReadJob
-from ketrag_fast.storage.document_hashes import content_of
+from ketrag_fast.storage.checksum import content_of
 from ketrag_fast.storage.source_table import SourceRow
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.documents import FORMAT, GENERATED

@@ -34,9 +34,10 @@ from ketrag_fast.errors import Cancelled, DocumentError, InputError
 from ketrag_fast.readers import FORMATS, is_glob
 from ketrag_fast.readers.file_types import BY_SUFFIX
 from ketrag_fast.storage.array_spool import require_space
-from ketrag_fast.storage.document_hashes import hash_purged_id, metadata_json
-from ketrag_fast.storage.source_stamps import SourceStamps, StoredStamps
-from ketrag_fast.storage.tables import Known, Tables
+from ketrag_fast.storage.checksum import hash_purged_id, metadata_json
+from ketrag_fast.storage.document_table import Known
+from ketrag_fast.storage.source_files import SourceStamps, StoredStamps
+from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.spec.ahead import Ahead, columns_of
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.documents import FORMAT, GENERATED, HIDDEN
@@ -261,7 +262,7 @@ def removal(
         from ketrag_fast.base.filters import Columns
 
         columns = Columns(json.loads(data) for data in tables.column("metadata"))
-        ids = (name for name, _ in tables.document_hashes())
+        ids = (name.decode() for name in tables.column("id"))
         marks = columns.fitting(where).tolist()
         matches.update((name, known[name]) for name, mark in zip(ids, marks, strict=True) if mark)
     is_wrong = not matches and len(unknown) == len(patterns) and (patterns or where is not None)

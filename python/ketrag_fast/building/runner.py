@@ -26,7 +26,6 @@ from ketrag_fast.building.sources import Others, Sources, list_given
 from ketrag_fast.building.stages import Build
 from ketrag_fast.errors import Cancelled, KetragError
 from ketrag_fast.models.endpoint_trust import Trust
-from ketrag_fast.storage.allowed_folders import drop_old
 from ketrag_fast.storage.delta import DELTAS
 from ketrag_fast.storage.durable import discard_contents, discard_folder
 from ketrag_fast.storage.generation import (
@@ -39,9 +38,9 @@ from ketrag_fast.storage.generation import (
     prune,
 )
 from ketrag_fast.storage.layout import MERGE, Layout
-from ketrag_fast.storage.lock import builder_lock
+from ketrag_fast.storage.lock import builder_lock, drop_old
 from ketrag_fast.storage.published_texts import UNITS
-from ketrag_fast.storage.source_stamps import merged_stamps, read_stamps, write_stamps
+from ketrag_fast.storage.source_files import merged_stamps, read_stamps, write_stamps
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.index_settings import begun_settings
 from ketrag_fast.systems.planning import Planner

@@ -21,11 +21,10 @@ from ketrag_fast.errors import Cancelled, DocumentError
 from ketrag_fast.readers import ALONE, Item, SourceFile, SourceFiles, is_glob, single
 from ketrag_fast.readers.file_types import BY_SUFFIX
 from ketrag_fast.readers.sandbox import UNCHANGED, Apart, ReadJob
-from ketrag_fast.storage.document_hashes import hash_purged_id
-from ketrag_fast.storage.source_files import FileReading
-from ketrag_fast.storage.source_stamps import SourceStamps, path_hash, stamps_of
-from ketrag_fast.storage.source_table import SourceRow
-from ketrag_fast.storage.tables import Known
+from ketrag_fast.storage.checksum import hash_purged_id
+from ketrag_fast.storage.document_table import Known
+from ketrag_fast.storage.source_files import SourceStamps, path_hash, stamps_of
+from ketrag_fast.storage.source_table import FileReading, SourceRow
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.document_batch import DocumentBatch
 from ketrag_fast.types.documents import ENCODING, NOTES

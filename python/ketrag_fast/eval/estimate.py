@@ -37,7 +37,7 @@ from ketrag_fast.models.extraction.reader_choice import prompt_options
 from ketrag_fast.models.llms.registry import HEURISTIC, NONE, is_model, parse_spec
 from ketrag_fast.readers import Item
 from ketrag_fast.readers.sandbox import ReadJob
-from ketrag_fast.storage.document_hashes import content_of
+from ketrag_fast.storage.checksum import content_of
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.read_only import contents
 from ketrag_fast.systems.index_settings import stored_settings, with_modes

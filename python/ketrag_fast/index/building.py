@@ -11,8 +11,8 @@ from ketrag_fast.base.config import Settings, names
 from ketrag_fast.errors import InputError
 from ketrag_fast.index.state import IndexState
 from ketrag_fast.query.query import Filter
-from ketrag_fast.storage.build_progress import progress_shown
 from ketrag_fast.storage.layout import MERGE, Layout
+from ketrag_fast.storage.lock import progress_shown
 from ketrag_fast.systems.index_settings import begun_settings
 from ketrag_fast.systems.planning import stages_for
 

@@ -9,12 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from ketrag_fast import _core
 from ketrag_fast.errors import IndexLocked, KetragError, ReadOnly
 from ketrag_fast.storage.layout import Layout
-from ketrag_fast.storage.origins import base_of
-from ketrag_fast.storage.source_stamps import (
-    SourceStamps,
-    path_hash,
-    read_stamps,
-)
+from ketrag_fast.storage.source_files import SourceStamps, base_of, path_hash, read_stamps
 from ketrag_fast.types.wording import counted
 
 if TYPE_CHECKING:

@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast.errors import IndexDamaged
+from ketrag_fast.storage.checksum import hash_purged_id
 from ketrag_fast.storage.database import Connection
-from ketrag_fast.storage.document_hashes import hash_purged_id
 from ketrag_fast.storage.io_errors import writing
 from ketrag_fast.storage.journal import SEALED, Journal, is_right, seal_of
-from ketrag_fast.storage.source_seals import seal_sources
-from ketrag_fast.storage.source_table import SourceRow
+from ketrag_fast.storage.source_table import SourceRow, seal_sources
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.storage.vector_cache import VectorTable
 

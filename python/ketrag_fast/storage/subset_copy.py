@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from pathlib import Path
 from typing import Any, Final
 
+from ketrag_fast.storage.checksum import fingerprint_of, hashes_of
 from ketrag_fast.storage.database import connect
-from ketrag_fast.storage.document_hashes import fingerprint_of, hashes_of
 from ketrag_fast.storage.io_errors import tables_damaged, writing
-from ketrag_fast.storage.source_seals import seal_sources
+from ketrag_fast.storage.source_table import seal_sources
 from ketrag_fast.storage.tables import Tables
 
 _SLICE: Final = 256
