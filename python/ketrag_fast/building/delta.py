@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 from ketrag_fast.base.config import Resolved, build_settings
 from ketrag_fast.base.progress import Callback, Meter
 from ketrag_fast.building.async_writer import write_stage
-from ketrag_fast.building.file_reading import check_document
 from ketrag_fast.building.ingest import Change
-from ketrag_fast.building.sources import split_sources
+from ketrag_fast.building.sources import check_document, split_sources
 from ketrag_fast.readers import is_glob
 from ketrag_fast.storage.arrays import Arrays
 from ketrag_fast.storage.checksum import HASH_BYTES, text_digest

@@ -24,11 +24,11 @@ from ketrag_fast.building.reuse import HASHES, UNITS
 from ketrag_fast.errors import ConfigError, DocumentError, IndexDamaged, IndexMissing, ModelMismatch
 from ketrag_fast.models.embedders.fingerprint import Identity, closeness
 from ketrag_fast.models.embedders.protocol import least_cosine
+from ketrag_fast.storage.copy_tables import Place
 from ketrag_fast.storage.document_table import Known
 from ketrag_fast.storage.generation import MANIFEST, current_number, open_generation
 from ketrag_fast.storage.layout import SHORT_HASH, Layout
 from ketrag_fast.storage.manifest import Manifest, read_manifest
-from ketrag_fast.storage.merge_tables import Place
 from ketrag_fast.storage.source_table import SourceRow
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.index_settings import settings_of

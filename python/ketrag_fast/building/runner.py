@@ -11,32 +11,38 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.base.config import Resolved, Settings
 from ketrag_fast.base.progress import Callback, Limited, Meter
 from ketrag_fast.building.async_writer import sound
-from ketrag_fast.building.chunk_reading import ReadingPlan, plan
 from ketrag_fast.building.ingest import Beginning, Change, Ingested, apply_change, begin_change
-from ketrag_fast.building.model_settings import require_same_model, require_some_mode, settings_for
-from ketrag_fast.building.purge import Used, pending_purge_warnings, purge
+from ketrag_fast.building.model_settings import (
+    ReadingPlan,
+    plan,
+    require_same_model,
+    require_some_mode,
+    settings_for,
+)
 from ketrag_fast.building.sources import Others, Sources, list_given
 from ketrag_fast.building.stages import Build
-from ketrag_fast.errors import Cancelled, KetragError
+from ketrag_fast.errors import Cancelled, KetragError, StorageFailed
 from ketrag_fast.models.endpoint_trust import Trust
 from ketrag_fast.storage.delta import DELTAS
-from ketrag_fast.storage.durable import discard_contents, discard_folder
+from ketrag_fast.storage.durable import discard_contents, discard_folder, sync_folder
 from ketrag_fast.storage.generation import (
     Generation,
     current_number,
+    discard,
     finish_publication,
     is_newest,
     never_finished,
     newest_whole,
     prune,
 )
+from ketrag_fast.storage.io_errors import writing
 from ketrag_fast.storage.layout import MERGE, Layout
 from ketrag_fast.storage.lock import builder_lock, drop_old
 from ketrag_fast.storage.published_texts import UNITS
@@ -58,6 +64,8 @@ _SMALL = 32 << 20
 
 if TYPE_CHECKING:
     from ketrag_fast.base.filters import Condition
+    from ketrag_fast.models.embedders.build_model import VectorSource
+    from ketrag_fast.models.extraction.run import Reading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -392,3 +400,64 @@ def _remove_folders(layout: Layout, missing: list[Path]) -> None:
     for path in missing:
         with suppress(OSError):
             path.rmdir()
+
+
+_HINT = "close all readers of the index and run `ketrag remove --purge` again"
+
+
+@dataclass(slots=True)
+class Used:
+    """The stored vectors (model, role, text) and replies (chunk) that a build used."""
+
+    vectors: set[tuple[int, str, bytes]] = field(default_factory=set)
+    replies: set[bytes] = field(default_factory=set)
+
+    def watch(self, source: VectorSource | None, reading: Reading | None) -> None:
+        """Record every lookup from now on."""
+        if source is not None:
+            source.cache.used = self.vectors
+        if reading is not None:
+            reading.journal.used = self.replies
+
+
+def purge(layout: Layout, used: Used) -> None:
+    """Delete what the current documents do not use, and compact the tables.
+
+    Deleted are vectors and replies (also of previous models), reports of earlier builds, sources that name a
+    purged document, older generations, and allowed indexes. The caller must hold the builder's lock.
+    Processes that have an older generation open keep its files until they close it.
+
+    Raises:
+        StorageFailed: a file still holds purged data, because it could not be removed or is being read. The
+            purge stays pending, and another one completes it.
+    """
+    discard_folder(layout.allowed)
+    with Tables(layout.tables) as tables:
+        is_erased = tables.purge(used.vectors, used.replies)
+    current = current_number(layout)
+    for number in layout.generations():
+        if number != current:
+            discard(layout, number)
+    left = [layout.generation(number) for number in layout.generations() if number != current]
+    left += layout.work.iterdir()
+    if layout.allowed.is_dir():
+        left += [one for one in layout.allowed.iterdir() if not one.name.startswith(f"{current or 0:06}-")]
+    if left:
+        raise StorageFailed(
+            f"{left[0]} could not be removed and still holds purged data",
+            hint=_HINT,
+        )
+    if not is_erased:
+        raise StorageFailed(f"{layout.tables} is being read and still holds purged data", hint=_HINT)
+    with writing(layout.root):
+        for folder in (layout.work, layout.root):
+            sync_folder(folder)  # so that no deleted file reappears after a power cut
+    with Tables(layout.tables) as tables, tables.transaction():
+        tables.set_pending_purge(None)
+
+
+def pending_purge_warnings(tables: Tables) -> list[str]:
+    """Return a warning if a purge was not completed."""
+    if tables.pending_purge() is None:
+        return []
+    return ["an earlier purge was not completed: run `ketrag remove --purge`"]

@@ -19,9 +19,15 @@ from typing import TYPE_CHECKING, Any, Self
 from ketrag_fast.base.config import Resolved, Settings, build_settings
 from ketrag_fast.base.progress import Limited, Meter
 from ketrag_fast.building.async_writer import Kept, Outputs, StageWriter, finished_stage, sound, write_stage
-from ketrag_fast.building.chunk_reading import ReadingPlan, failures, identity, open_reading, warnings
 from ketrag_fast.building.ingest import Ingested
-from ketrag_fast.building.model_settings import source_of
+from ketrag_fast.building.model_settings import (
+    ReadingPlan,
+    failures,
+    identity,
+    open_reading,
+    source_of,
+    warnings,
+)
 from ketrag_fast.building.reuse import Before
 from ketrag_fast.building.usage import usage_of, warn_of_missing_parts
 from ketrag_fast.errors import Cancelled, ExtensionError, IndexDamaged, InputError, KetragError, StageError
@@ -46,7 +52,7 @@ from ketrag_fast.types import BuildReport, StageReport
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ketrag_fast.building.merge_reuse import MergedBefore
+    from ketrag_fast.building.reuse import MergedBefore
     from ketrag_fast.models.embedders.build_model import VectorSource
     from ketrag_fast.models.extraction.run import Reading
     from ketrag_fast.systems.shared.published_vectors import Published
@@ -166,7 +172,7 @@ class Build:
         outputs: dict[str, Outputs] = {}
         before: Before | MergedBefore = Before(self.base, documents, settings)
         if self.base is None and self.parts:
-            from ketrag_fast.building.merge_reuse import MergedBefore
+            from ketrag_fast.building.reuse import MergedBefore
 
             before = MergedBefore(self.parts, documents, settings, self.layout.work)
         published = self._published_vectors()

@@ -101,7 +101,7 @@ def check(folder: Path) -> Freshness:
 
 def _count_new(source: SourceStamps, folder: Path) -> int:
     """Return the number of files that were added to a source since it was read."""
-    from ketrag_fast.building.file_reading import find_files
+    from ketrag_fast.building.sources import find_files
     from ketrag_fast.errors import DocumentError
 
     try:
