@@ -38,10 +38,11 @@ from ketrag_fast.readers.file_types import BY_SUFFIX
 from ketrag_fast.storage.array_spool import require_space
 from ketrag_fast.storage.checksum import hash_purged_id, metadata_json
 from ketrag_fast.storage.document_table import Known
+from ketrag_fast.storage.manifest import Manifest
 from ketrag_fast.storage.source_files import SourceStamps, StoredStamps
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.spec.ahead import Ahead, columns_of
-from ketrag_fast.types import Document, Failure
+from ketrag_fast.types import BuildReport, Document, Failure
 from ketrag_fast.types.documents import FORMAT, GENERATED, HIDDEN
 from ketrag_fast.types.locations import from_rows, to_text
 from ketrag_fast.types.wording import counted
@@ -75,6 +76,20 @@ class Ingested:
     """Sizes and times of the files of each source that was read."""
     reader: str = ""
     """Versions and settings of the readers."""
+
+    def report(self, manifest: Manifest, **more: Any) -> BuildReport:
+        """Return the report of a build that ends with a generation; `more` are other fields of the report."""
+        return BuildReport(
+            generation=manifest.generation,
+            digest=manifest.digest,
+            documents=self.documents,
+            added=self.added,
+            removed=self.removed,
+            updated=self.updated,
+            failures=tuple(self.failures),
+            skipped=tuple(self.skipped),
+            **more,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from ketrag_fast.building import merge_parts
 from ketrag_fast.building.ingest import as_they_are
 from ketrag_fast.building.merge_parts import MergePart, MergePlan, Prefer
 from ketrag_fast.building.model_settings import ReadingPlan
-from ketrag_fast.building.runner import remember
+from ketrag_fast.building.reports import remember
 from ketrag_fast.building.stages import Build
 from ketrag_fast.errors import (
     BackendError,

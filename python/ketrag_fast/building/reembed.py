@@ -16,7 +16,8 @@ from ketrag_fast.base.config import Settings, build_settings, names
 from ketrag_fast.base.progress import Callback, Limited
 from ketrag_fast.building.ingest import as_they_are
 from ketrag_fast.building.model_settings import plan, settings_for, stored_identity
-from ketrag_fast.building.runner import BuildOptions, build, remember
+from ketrag_fast.building.reports import remember
+from ketrag_fast.building.runner import BuildOptions, build
 from ketrag_fast.building.stages import Build
 from ketrag_fast.errors import IndexMissing, ModelMismatch
 from ketrag_fast.models.embedders.build_model import VectorSource
