@@ -12,7 +12,7 @@ from typing import Any
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.base.progress import Callback
-from ketrag_fast.building.file_reading import read_sources
+from ketrag_fast.building.sources import read_sources
 from ketrag_fast.errors import (
     Cancelled,
     ConfigError,
