@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ketrag_fast.base.filters import Check, ColumnReader, Columns, Condition
-    from ketrag_fast.models.ann.stored import StoredGraph
+    from ketrag_fast.models.ann import StoredGraph
     from ketrag_fast.models.embedders.query_vectors import QueryEmbedder
     from ketrag_fast.models.endpoint_trust import Trust
     from ketrag_fast.models.extractive import Extractors
@@ -386,14 +386,14 @@ def _graphs(generation: Generation) -> dict[str, StoredGraph]:
         arrays = generation.stages.get(stage.name)
         if stage.proposes is None or arrays is None or not len(arrays):
             continue
-        from ketrag_fast.models.ann.stored import GRAPH, StoredGraph, record_of
-        from ketrag_fast.systems.shared.hnsw_proposals import listed_vectors
+        from ketrag_fast.models.ann import GRAPH, StoredGraph, record_of
+        from ketrag_fast.systems.shared.hnsw_proposals import listed_shape
 
         record = record_of(arrays)
         if record is not None:
             listed, of, array = stage.proposes
-            vectors = partial(listed_vectors, generation.stages[of], array)
-            found[listed] = StoredGraph(partial(arrays.named, GRAPH), record, vectors)
+            shape = listed_shape(generation.stages[of], array)
+            found[listed] = StoredGraph(partial(arrays.named, GRAPH), record, shape)
     return found
 
 
