@@ -44,11 +44,9 @@ from tests.support.gguf_model import ARTICLES, LARGE, model_file
 
 from ketrag_fast.models.extraction.grounding import Source, fold
 from ketrag_fast.models.extraction.heuristic import extract
-from ketrag_fast.models.extraction.options import PromptOptions
-from ketrag_fast.models.extraction.prompt import instructions
-from ketrag_fast.models.extraction.recording import read_line
+from ketrag_fast.models.extraction.prompt import PromptOptions, instructions
+from ketrag_fast.models.extraction.recording import Recording, read_line
 from ketrag_fast.models.extraction.records import Extraction
-from ketrag_fast.models.extraction.replay import Recording
 from ketrag_fast.models.llms.llama.gguf_file import cores
 from ketrag_fast.models.llms.llama.model import LlamaCppModel
 from ketrag_fast.models.llms.llama.weights import library

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from ketrag_fast.models.extraction.graphrag import passage_of
 from ketrag_fast.models.extraction.heuristic import subject_of
-from ketrag_fast.models.extraction.parse import parse_reply
-from ketrag_fast.models.extraction.repair import read_json
+from ketrag_fast.models.extraction.parse import parse_reply, read_json
 from ketrag_fast.models.llms.llama.grammar import grammar_of
 from ketrag_fast.query.answer.prompt import CitationReader
 from ketrag_fast.readers.file_types import _HTML

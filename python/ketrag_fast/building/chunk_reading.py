@@ -115,13 +115,12 @@ def open_reading(
     if settings.llm == NONE:
         yield None
         return
-    from ketrag_fast.models.extraction.reader_choice import (
+    from ketrag_fast.models.extraction.chunk_reader import (
         find_stored_reader,
         open_reader,
         replay_only_reader,
     )
-    from ketrag_fast.models.extraction.recording import check_place
-    from ketrag_fast.models.extraction.run import Reading
+    from ketrag_fast.models.extraction.run import Reading, check_place
     from ketrag_fast.storage.journal import Journal
 
     with Journal(layout.tables) as journal:

@@ -40,7 +40,7 @@ def source_of(
         yield None
         return
     from ketrag_fast.models.embedders.build_model import VectorSource
-    from ketrag_fast.models.embedders.load_options import options_of
+    from ketrag_fast.models.embedders.registry import options_of
 
     layout.work.mkdir(parents=True, exist_ok=True)
     permit = partial(trust.require, "embedder", spec, "the text of the documents")
@@ -78,8 +78,7 @@ def require_same_model(base: Generation | None, source: VectorSource | None, reb
 
 def _is_model_moved(base: Generation, settings: Settings) -> bool:
     """Return whether the requested embedder is the index's model at a different location."""
-    from ketrag_fast.models.embedders.load_options import options_of
-    from ketrag_fast.models.embedders.registry import BUILTIN, fingerprint
+    from ketrag_fast.models.embedders.registry import BUILTIN, fingerprint, options_of
 
     stored = base.manifest.models.get("embedder")
     if not stored or settings.embedder == BUILTIN:
@@ -89,8 +88,7 @@ def _is_model_moved(base: Generation, settings: Settings) -> bool:
 
 def _require_embedder(settings: Settings) -> None:
     """Raise KetragError if the model of a new index is missing: before any document is read."""
-    from ketrag_fast.models.embedders.load_options import options_of
-    from ketrag_fast.models.embedders.registry import BUILTIN, require
+    from ketrag_fast.models.embedders.registry import BUILTIN, options_of, require
 
     if settings.embedder != BUILTIN:
         require(settings.embedder, options_of(settings))

@@ -13,7 +13,6 @@ pitfalls of hnswlib are avoided here:
 from __future__ import annotations
 
 import hashlib
-import importlib
 import importlib.util
 import json
 import os
@@ -38,6 +37,7 @@ from ketrag_fast.errors import (
     StorageFull,
 )
 from ketrag_fast.kernels.vectors import top_k
+from ketrag_fast.models.optional_imports import import_quietly
 from ketrag_fast.storage.durable import replace_path
 
 Choice = Literal["auto", "exact", "hnsw"]
@@ -136,7 +136,8 @@ class HnswGraph:
         """
         if vectors.ndim != 2 or vectors.dtype != np.float32 or not vectors.shape[1]:
             raise InputError(f"vectors must be float32 [n, d], got {vectors.dtype} {vectors.shape}")
-        library, seed = _library(), seed % 2**31
+        library: Any = import_quietly("hnswlib", "ann")
+        seed %= 2**31
         count, dimension = (int(size) for size in vectors.shape)
         index = library.Index(space="ip", dim=dimension)
         index.init_index(max(count, 1), M=LINKS, ef_construction=BUILD_WIDTH, random_seed=seed)
@@ -181,7 +182,7 @@ class HnswGraph:
     @classmethod
     def open(cls, path: Path, meta: HnswMeta) -> HnswGraph:
         """Open a file after verifying its size and checksum."""
-        library = _library()
+        library: Any = import_quietly("hnswlib", "ann")
         try:
             is_intact = path.stat().st_size == meta.bytes and _checksum(path) == meta.checksum
         except OSError as error:
@@ -240,13 +241,6 @@ def _tune(index: Any, vectors: Floats, seed: int) -> tuple[int, float, int]:
         if reached >= _RECALL:
             break
     return width, round(reached, 6), len(asked)
-
-
-def _library() -> Any:
-    try:
-        return importlib.import_module("hnswlib")
-    except ImportError as error:
-        raise BackendMissing("hnswlib is not installed", hint="pip install 'ketrag-fast[ann]'") from error
 
 
 def _checksum(path: Path) -> str:

@@ -14,8 +14,8 @@ from typing import Any, Final
 import numpy as np
 
 from ketrag_fast.errors import BackendError, Cancelled
-from ketrag_fast.models.embedders.quiet_imports import import_quietly
 from ketrag_fast.models.llms.protocol import Cancel
+from ketrag_fast.models.optional_imports import import_quietly
 
 EXTRA: Final = "llm"
 _ERROR: Final = 3  # ggml.h: GGML_LOG_LEVEL_ERROR
