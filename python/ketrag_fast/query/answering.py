@@ -14,7 +14,7 @@ import numpy as np
 from ketrag_fast.base.config.fields import LONGEST_SECONDS, short_repr
 from ketrag_fast.base.progress import Limited
 from ketrag_fast.errors import ConfigError, InputError
-from ketrag_fast.models.extractive import Extractor, is_extractive
+from ketrag_fast.models.cross_encoders import Extractor, is_extractive
 from ketrag_fast.query.answer.forms import Form, form_of
 from ketrag_fast.query.answer.generation import (
     SECONDS,

@@ -16,7 +16,7 @@ from ketrag_fast import _core
 from ketrag_fast.base.progress import Limited
 from ketrag_fast.errors import DeadlineExceeded
 from ketrag_fast.kernels.text import pack, sentence_spans
-from ketrag_fast.models.llms.open_models import Models
+from ketrag_fast.models.llms.registry import Models
 from ketrag_fast.models.lru import LruCache
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.plan import QueryPlan

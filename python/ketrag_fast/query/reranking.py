@@ -15,7 +15,7 @@ from ketrag_fast.query.preparation import Prepared
 from ketrag_fast.query.recipes import prints_once
 
 if TYPE_CHECKING:
-    from ketrag_fast.models.reranker import CrossEncoder
+    from ketrag_fast.models.cross_encoders import CrossEncoder
     from ketrag_fast.query.python_channels import Ranking
 
 DEPTH: Final = 30

@@ -39,7 +39,7 @@ from ketrag_fast.eval.question import Question
 from ketrag_fast.eval.run import Answerer
 from ketrag_fast.eval.saved import describe
 from ketrag_fast.index import Index
-from ketrag_fast.models.extractive import is_extractive
+from ketrag_fast.models.cross_encoders import is_extractive
 from ketrag_fast.models.llms.registry import is_model
 from ketrag_fast.systems.planning import embedding_stages
 from ketrag_fast.systems.registry import registry

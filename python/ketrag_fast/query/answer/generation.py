@@ -11,8 +11,8 @@ from typing import Any, Final
 from ketrag_fast.base.progress import Limited
 from ketrag_fast.errors import BackendError, Cancelled, DeadlineExceeded
 from ketrag_fast.kernels import sentence_spans
-from ketrag_fast.models.llms.open_models import Models
 from ketrag_fast.models.llms.protocol import LanguageModel, Loadable, ModelReply, Prompt
+from ketrag_fast.models.llms.registry import Models
 from ketrag_fast.models.tasks.driver import Driver
 from ketrag_fast.models.tasks.task import ParsedReply, Task
 from ketrag_fast.query.answer.forms import FREE, Form
