@@ -15,7 +15,7 @@ import numpy as np
 from ketrag_fast import _core
 from ketrag_fast.base.progress import Limited
 from ketrag_fast.errors import DeadlineExceeded
-from ketrag_fast.kernels.text import pack, sentence_spans
+from ketrag_fast.kernels.text import sentence_spans
 from ketrag_fast.models.llms.open_models import Models
 from ketrag_fast.models.lru import LruCache
 from ketrag_fast.query.open_generation import Opened
@@ -220,10 +220,10 @@ def _fill_surroundings(
     from ketrag_fast.query.answer.summary import Surroundings
 
     text = row(one.passage)
-    left = budget - _tokens(opened, [text])[0]
+    left = budget - opened.count_tokens([text])[0]
     others, read = [], []
     rows = [f"{span.title}\n{span.text}" if span.title else span.text for span in one.others]
-    for span, other, tokens in zip(one.others, rows, _tokens(opened, rows), strict=True):
+    for span, other, tokens in zip(one.others, rows, opened.count_tokens(rows), strict=True):
         if tokens > left:
             break
         left -= tokens
@@ -239,7 +239,7 @@ def _append_additions(
     left = context.budget - context.tokens
     passages = []
     for passage, (text, sources), cost in zip(
-        context.passages, additions, _tokens(opened, [text + "\n" for text, _ in additions]), strict=True
+        context.passages, additions, opened.count_tokens([text + "\n" for text, _ in additions]), strict=True
     ):
         if not text or cost > left:
             passages.append(passage)
@@ -289,9 +289,3 @@ def _splice_rows(context: Context, additions: Sequence[str]) -> str:
 def _line(text: str) -> str:
     """Return a text on one line, without control characters that could end it."""
     return " ".join(_CONTROL.sub(" ", text).split())
-
-
-def _tokens(opened: Opened, texts: Sequence[str]) -> list[int]:
-    encoding = str(opened.generation.manifest.settings["encoding"])
-    counted: list[int] = _core.count_tokens(pack(list(texts)), encoding).tolist()
-    return counted

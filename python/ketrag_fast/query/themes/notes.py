@@ -17,9 +17,9 @@ from ketrag_fast.kernels.text import count_tokens
 from ketrag_fast.models.tasks.driver import Driver
 from ketrag_fast.query.answer.summary import THEME_TASK, Surroundings
 from ketrag_fast.query.plan import QueryPlan
-from ketrag_fast.query.survey import has_general_words_alone
+from ketrag_fast.query.themes.clusters import FoundThemes
 from ketrag_fast.query.themes.describe import find_themes
-from ketrag_fast.query.themes.found import FoundThemes
+from ketrag_fast.query.themes.question import has_general_words_alone
 from ketrag_fast.query.themes.summaries import ThemeReader, latest_summaries, with_summaries
 from ketrag_fast.types import Context, Passage, Section, Theme, ThemeSummary
 

@@ -26,7 +26,7 @@ from ketrag_fast.models.extraction.repair import read_json
 from ketrag_fast.models.tasks.task import ParsedReply, Task, object_schema
 from ketrag_fast.query.answer.prompt import fence_of
 from ketrag_fast.query.open_generation import Opened
-from ketrag_fast.query.themes.found import FoundThemes
+from ketrag_fast.query.themes.clusters import FoundThemes
 from ketrag_fast.storage.journal import Journal, KeptReply, reply_key
 from ketrag_fast.systems.shared.row_text import text_of
 from ketrag_fast.systems.shared.rows import U32, Arrays, strings
