@@ -14,7 +14,7 @@ from ketrag_fast.query.query import core_text
 from ketrag_fast.query.ranking import Prepared, prepare, rank
 from ketrag_fast.systems.spec.function_ref import resolve
 from ketrag_fast.types import Cited, Context, Copy, Lazy, Passage, Section
-from ketrag_fast.types.wording import NOTHING_FITS
+from ketrag_fast.types.contexts import NOTHING_FITS
 
 if TYPE_CHECKING:
     from ketrag_fast.query.explanations import Explainer

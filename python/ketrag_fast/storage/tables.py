@@ -37,7 +37,7 @@ from ketrag_fast.storage.layout import FORMAT, SHORT_HASH, incompatible
 from ketrag_fast.storage.source_files import FileKey, FileReading, load_file_readings, store_file_readings
 from ketrag_fast.storage.source_table import SourceTable
 from ketrag_fast.types import Document, Failure
-from ketrag_fast.types.document_batch import DocumentBatch
+from ketrag_fast.types.documents import DocumentBatch
 from ketrag_fast.types.locations import Locator, from_rows, to_text
 
 _SCHEMA = """
