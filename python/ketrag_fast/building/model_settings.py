@@ -25,7 +25,7 @@ from ketrag_fast.types import Failure
 if TYPE_CHECKING:
     from ketrag_fast.models.embedders.build_model import VectorSource
     from ketrag_fast.models.embedders.fingerprint import Identity
-    from ketrag_fast.models.extraction.run import Reading, check_place
+    from ketrag_fast.models.extraction.run import Reading
     from ketrag_fast.models.spending import SpendingLimit
 
 _SERVES: Final = "the old generation stays in use until then"
