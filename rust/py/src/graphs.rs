@@ -60,19 +60,16 @@ pub fn select_uniform(py: Python<'_>, n: usize, count: usize, seed: u64, stage: 
 }
 
 #[pyfunction]
-#[pyo3(signature = (indptr, indices, columns, *, threads=0, report=None))]
+#[pyo3(signature = (indptr, indices, columns, *, report=None))]
 pub fn transpose(
     py: Python<'_>,
     indptr: Array<'_, u64>,
     indices: Array<'_, u32>,
     columns: usize,
-    threads: usize,
     report: Report<'_, '_>,
 ) -> PyResult<CsrOut> {
-    long(py, report, |progress| {
-        graph::transpose(CsrView::new(&indptr, &indices, columns)?, threads, progress)
-    })
-    .map(csr_out)
+    long(py, report, |progress| graph::transpose(CsrView::new(&indptr, &indices, columns)?, progress))
+        .map(csr_out)
 }
 
 #[pyfunction]
