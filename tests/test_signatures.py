@@ -13,8 +13,6 @@ MORE = {
     "building.delta.__init__",
     "index.on_ray.building._build_shards",
     "index.training.train_system",
-    "models.embedders.cache.embed_spans_stream",
-    "models.embedders.cache.embed_stream",
     "query.answer.generation._build_answer",
     "systems.ket_rag.knn.nearest_rows",
 }

@@ -30,11 +30,11 @@ from ketrag_fast.models.embedders.fingerprint import SAMPLE, of_folder
 from ketrag_fast.models.embedders.model_folder import ModelFolder
 from ketrag_fast.models.embedders.protocol import (
     Cancel,
+    Embedder,
     Engine,
     Precision,
     Role,
     Spans,
-    StreamingEmbedder,
     Vectors,
     least_cosine,
 )
@@ -56,7 +56,7 @@ _LACKS: Final = {
 _DAMAGED: Final = "run `ketrag models check` for details; copy the model again if it is damaged"
 
 
-class NativeEmbedder(StreamingEmbedder):
+class NativeEmbedder(Embedder):
     """The native encoder. `threads=0` means all cores; `precision` auto is the fastest on this machine."""
 
     is_parallel = True

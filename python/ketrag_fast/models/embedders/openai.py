@@ -24,9 +24,9 @@ from ketrag_fast.models.embedders.batching import average
 from ketrag_fast.models.embedders.fingerprint import of_endpoint
 from ketrag_fast.models.embedders.protocol import (
     Cancel,
+    Embedder,
     Engine,
     Role,
-    StreamingEmbedder,
     check_vectors,
     excerpt,
 )
@@ -58,7 +58,7 @@ _UNKNOWN_FORMAT: Final = (400, 422, 501)
 that ignore the option send numbers, which are accepted too."""
 
 
-class OpenAIEmbedder(StreamingEmbedder):
+class OpenAIEmbedder(Embedder):
     """An embedding endpoint. Opening it requests one vector.
 
     `longest` (tokens) skips the measurement of the maximum input. Raises Cancelled if `cancel` returns True

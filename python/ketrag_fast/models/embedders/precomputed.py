@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ketrag_fast.errors import BackendError
 from ketrag_fast.models.embedders.fingerprint import digest
-from ketrag_fast.models.embedders.protocol import ROLES, Engine, Role, StreamingEmbedder, excerpt
+from ketrag_fast.models.embedders.protocol import ROLES, Embedder, Engine, Role, excerpt
 
 ARRAY: Final = "vectors.npy"
 IDS: Final = "ids.jsonl"
@@ -26,7 +26,7 @@ _KINDS: Final = ("float16", "float32", "float64")
 _CHECKED_ROWS: Final = 16_384
 
 
-class PrecomputedVectors(StreamingEmbedder):
+class PrecomputedVectors(Embedder):
     """Precomputed vectors. The array is memory-mapped and checked once, in slices."""
 
     def __init__(self, spec: str, folder: Path) -> None:

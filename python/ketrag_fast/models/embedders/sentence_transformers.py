@@ -25,10 +25,10 @@ from ketrag_fast.models.embedders.fingerprint import SAMPLE, closeness, of_folde
 from ketrag_fast.models.embedders.model_folder import ModelFolder
 from ketrag_fast.models.embedders.protocol import (
     CLOSE,
+    Embedder,
     Engine,
     Precision,
     Role,
-    StreamingEmbedder,
     Vectors,
     check_vectors,
     excerpt,
@@ -45,7 +45,7 @@ _ROLE_PROMPTS: Final[dict[Role, tuple[str, ...]]] = {
 }
 
 
-class SentenceTransformersEmbedder(StreamingEmbedder):
+class SentenceTransformersEmbedder(Embedder):
     """A sentence-transformers model. `threads=0` means all cores; `precision` is auto, fp32 or bf16."""
 
     def __init__(
