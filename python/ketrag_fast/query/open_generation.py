@@ -15,18 +15,16 @@ import numpy as np
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import ExtensionError, IndexDamaged, KetragError, ModeUnavailable
-from ketrag_fast.kernels.text import unpack
+from ketrag_fast.kernels.text import pack
 from ketrag_fast.models.llms.registry import Models
 from ketrag_fast.models.lru import LruCache
-from ketrag_fast.query.availability import UNREAD, missing_of, reads
-from ketrag_fast.query.document_metadata import DocumentMetadata
-from ketrag_fast.query.passage_locations import Places
+from ketrag_fast.query.modes import UNREAD, missing_of, reads
+from ketrag_fast.query.passage_sources import DocumentMetadata, Places, descriptions, metadata_rows
 from ketrag_fast.storage.checksum import text_digest
 from ketrag_fast.storage.generation import Generation, open_current, open_generation
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.index_settings import reading_settings
 from ketrag_fast.systems.registry import registry
-from ketrag_fast.systems.shared.document_languages import FIELD, codes_of_rows
 from ketrag_fast.systems.spec.function_ref import resolve
 from ketrag_fast.systems.spec.system import Inspector
 
@@ -40,7 +38,7 @@ if TYPE_CHECKING:
     from ketrag_fast.models.endpoint_trust import Trust
     from ketrag_fast.query.document_texts import DocumentTexts
     from ketrag_fast.query.graph_view import Drawings
-    from ketrag_fast.query.themes.found import FoundThemes
+    from ketrag_fast.query.themes.clusters import FoundThemes
 
 _MOST_MASKS = 32
 """Number of filters whose masks are cached."""
@@ -179,37 +177,34 @@ class Opened:
         """The metadata of the documents."""
         return DocumentMetadata(self.generation.stages)
 
+    @cached_property
+    def unit_kind(self) -> str:
+        """What a unit is: a chunk, or a part of one."""
+        return "subchunk" if self.generation.manifest.settings.get("split_level", 0) else "chunk"
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Return the number of tokens of each text, in the index's encoding."""
+        encoding = str(self.generation.manifest.settings["encoding"])
+        counts: list[int] = _core.count_tokens(pack(list(texts)), encoding, 1).tolist()
+        return counts
+
     def descriptions(self, write: Callable[[Any], bytes]) -> _core.Descriptions | None:
         """Return an object that writes metadata and locations of passages as JSON; None if there are none.
 
         `write` returns a value as JSON, and is the same for all calls.
         """
-        places, metadata = self.places, self.document_metadata
-        if not places.has_any and not metadata.has_any:
-            return None
-        found = vars(self).get("_descriptions")
-        if found is None:
-            # It must not refer to this generation, because this generation refers to it.
-            found = _core.Descriptions(partial(_describe, places, metadata, write))
-            vars(self)["_descriptions"] = found
+        # The object must not refer to this generation, because this generation refers to it.
+        own = vars(self)
+        if "_descriptions" not in own:
+            own["_descriptions"] = descriptions(self.places, self.document_metadata, write)
+        found: _core.Descriptions | None = own["_descriptions"]
         return found
 
     @cached_property
     def _metadata(self) -> ColumnReader:
         from ketrag_fast.base.filters import ColumnReader
 
-        return ColumnReader(lambda: iter(self._metadata_rows()))
-
-    def _metadata_rows(self) -> list[str]:
-        """Return the metadata of each document as JSON."""
-        units = self.generation.stages["units"]
-        rows = ["{}"] * (len(units["document_ids_offsets"]) - 1)
-        if "document_metadata_offsets" in units:
-            rows = unpack(units["document_metadata_blob"], units["document_metadata_offsets"])
-            for at, row in enumerate(rows):
-                rows[at] = row or rows[at - 1]  # the first section holds the metadata of the whole document
-        codes = codes_of_rows(self.generation.stages)
-        return rows if codes is None else list(map(_add_language, rows, codes))
+        return ColumnReader(lambda: iter(metadata_rows(self.generation.stages)))
 
     def columns(self, check: Check = lambda: None) -> Columns:
         """Return the documents' metadata, read on first use.
@@ -275,25 +270,6 @@ class Opened:
         return found
 
 
-def _describe(
-    places: Places,
-    metadata: DocumentMetadata,
-    write: Callable[[Any], bytes],
-    rows: Sequence[tuple[int, int, int]],
-) -> list[bytes]:
-    """Return page, location and metadata of printed units, as JSON fields without braces."""
-    described = []
-    for unit, start, end in rows:
-        location = places.of_unit(unit, start, end)
-        fields = {
-            "page": location.get("page"),
-            "location": dict(location),
-            "metadata": dict(metadata.of_unit(unit)),
-        }
-        described.append(write(fields)[1:-1])
-    return described
-
-
 def load(path: Path, given: Settings, before: Opened | None = None, trust: Trust | None = None) -> Opened:
     """Open the current generation of an index, or a given generation.
 
@@ -326,8 +302,10 @@ def load(path: Path, given: Settings, before: Opened | None = None, trust: Trust
     models = Models(settings) if before is None else before.models
 
     @cache
-    def find_trust() -> Trust:
-        return _trust_of(layout, given) if trust is None else trust
+    def find_trust() -> Trust:  # most queries need no endpoint
+        from ketrag_fast.models.endpoint_trust import Trust
+
+        return Trust.of(layout, given) if trust is None else trust
 
     opened = Opened(
         generation,
@@ -339,18 +317,11 @@ def load(path: Path, given: Settings, before: Opened | None = None, trust: Trust
         _graphs(generation),
         find_trust,
     )
-    if before is not None and before.settings.rerank == settings.rerank and "reranker" in vars(before):
-        vars(opened)["reranker"] = before.reranker  # loaded once
-    if before is not None and "extractors" in vars(before):
-        vars(opened)["extractors"] = before.extractors
+    for name in ("reranker", "extractors"):  # loaded once
+        same = before is not None and (name != "reranker" or before.settings.rerank == settings.rerank)
+        if same and name in vars(before):
+            vars(opened)[name] = vars(before)[name]
     return opened
-
-
-def _trust_of(layout: Layout, given: Settings) -> Trust:
-    """Return the endpoints that the settings and confirmations of an index allow. Most queries need none."""
-    from ketrag_fast.models.endpoint_trust import Trust
-
-    return Trust.of(layout, given)
 
 
 def _questions(
@@ -396,12 +367,6 @@ def _graphs(generation: Generation) -> dict[str, StoredGraph]:
     return found
 
 
-def _add_language(metadata: str, code: str) -> str:
-    """Return metadata (JSON) with the detected language first; a `language` from the source overrides it."""
-    rest = metadata.lstrip()[1:].lstrip()
-    return f'{{"{FIELD}": "{code}"' + (rest if rest.startswith("}") else f", {rest}")
-
-
 class AnswerModel:
     """The model that a spec names; the first answer opens it."""
 
@@ -438,9 +403,7 @@ class AnswerModel:
                 pass
 
 
-def answer_model_of(
-    settings: Settings, models: Models, permit: Callable[[str], None] | None = None
-) -> AnswerModel | None:
+def answer_model_of(settings: Settings, models: Models, permit: Callable[[str], None]) -> AnswerModel | None:
     """Return the language model that answers, or None.
 
     It is the setting `answer_llm`, else `llm` if that is a language model; "none" means no model. An
@@ -450,22 +413,14 @@ def answer_model_of(
     spec = settings.answer_llm
     if spec == _NO_MODEL:
         return None
-    if spec is None or _is_extractive(spec):
-        spec = settings.llm
-        if spec == _NO_MODEL or not _is_language_model(spec):
-            return None
-        if permit is not None:
-            return AnswerModel(spec, models, partial(permit, spec))
-    return AnswerModel(spec, models)
+    if spec is not None:
+        from ketrag_fast.models.cross_encoders import is_extractive
 
-
-def _is_extractive(spec: str) -> bool:
-    from ketrag_fast.models.cross_encoders import is_extractive
-
-    return is_extractive(spec)
-
-
-def _is_language_model(spec: str) -> bool:
+        if not is_extractive(spec):
+            return AnswerModel(spec, models)
+    if settings.llm == _NO_MODEL:
+        return None
     from ketrag_fast.models.llms.registry import is_model
 
-    return is_model(spec)
+    spec = settings.llm
+    return AnswerModel(spec, models, partial(permit, spec)) if is_model(spec) else None
