@@ -75,20 +75,6 @@ def text_key(text: str) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
-def write_vectors(
-    folder: Path, texts: Sequence[str], vectors: NDArray[Any], role: Role | None = None
-) -> None:
-    """Write texts and vectors to such a folder."""
-    if vectors.ndim != 2 or len(vectors) != len(texts):
-        raise BackendError(f"expected {len(texts)} rows of vectors, got an array of shape {vectors.shape}")
-    folder.mkdir(parents=True, exist_ok=True)
-    np.save(folder / ARRAY, vectors, allow_pickle=False)
-    extra = {} if role is None else {"role": role}
-    with (folder / IDS).open("w", encoding="utf-8", newline="\n") as file:
-        for text in texts:
-            file.write(json.dumps({"sha256": text_key(text).hex(), **extra}) + "\n")
-
-
 def _array(path: Path) -> NDArray[Any]:
     try:
         rows: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
