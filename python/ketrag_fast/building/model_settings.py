@@ -77,7 +77,7 @@ def require_same_model(base: Generation | None, source: VectorSource | None, reb
     if stored is not None and source is not None and stored.fingerprint != source.fingerprint:
         raise ModelMismatch(
             f"the index was built with {stored.spec} (fingerprint {stored.fingerprint[:12]}); "
-            f"{source.model.spec} has {source.fingerprint[:12]}",
+            f"{source.spec} has {source.fingerprint[:12]}",
             hint=f"`ketrag reembed` computes new vectors ({_SERVES}); or restore the old model",
         )
 
