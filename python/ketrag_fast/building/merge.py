@@ -238,8 +238,7 @@ def _settings(parts: Sequence[MergePart], given: Settings, shards: Shards | None
 
 def _find_model(parts: Sequence[MergePart], given: Settings) -> str:
     """Return the first of the parts' specs that gives their model on this machine."""
-    from ketrag_fast.models.embedders.load_options import options_of
-    from ketrag_fast.models.embedders.registry import fingerprint
+    from ketrag_fast.models.embedders.registry import fingerprint, options_of
 
     stored = parts[0].manifest.models.get("embedder")
     named = [str(part.settings["embedder"]) for part in parts]

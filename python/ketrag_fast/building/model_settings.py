@@ -46,7 +46,7 @@ def source_of(
         yield None
         return
     from ketrag_fast.models.embedders.build_model import VectorSource
-    from ketrag_fast.models.embedders.load_options import options_of
+    from ketrag_fast.models.embedders.registry import options_of
 
     layout.work.mkdir(parents=True, exist_ok=True)
     permit = partial(trust.require, "embedder", spec, "the text of the documents")
@@ -84,8 +84,7 @@ def require_same_model(base: Generation | None, source: VectorSource | None, reb
 
 def _is_model_moved(base: Generation, settings: Settings) -> bool:
     """Return whether the requested embedder is the index's model at a different location."""
-    from ketrag_fast.models.embedders.load_options import options_of
-    from ketrag_fast.models.embedders.registry import BUILTIN, fingerprint
+    from ketrag_fast.models.embedders.registry import BUILTIN, fingerprint, options_of
 
     stored = base.manifest.models.get("embedder")
     if not stored or settings.embedder == BUILTIN:
@@ -95,8 +94,7 @@ def _is_model_moved(base: Generation, settings: Settings) -> bool:
 
 def _require_embedder(settings: Settings) -> None:
     """Raise KetragError if the model of a new index is missing: before any document is read."""
-    from ketrag_fast.models.embedders.load_options import options_of
-    from ketrag_fast.models.embedders.registry import BUILTIN, require
+    from ketrag_fast.models.embedders.registry import BUILTIN, options_of, require
 
     if settings.embedder != BUILTIN:
         require(settings.embedder, options_of(settings))
@@ -214,13 +212,12 @@ def open_reading(
     if settings.llm == NONE:
         yield None
         return
-    from ketrag_fast.models.extraction.reader_choice import (
+    from ketrag_fast.models.extraction.chunk_reader import (
         find_stored_reader,
         open_reader,
         replay_only_reader,
     )
-    from ketrag_fast.models.extraction.recording import check_place
-    from ketrag_fast.models.extraction.run import Reading
+    from ketrag_fast.models.extraction.run import Reading, check_place
     from ketrag_fast.storage.journal import Journal
 
     with Journal(layout.tables) as journal:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.base.config import Settings
-from ketrag_fast.models.ann.choose import advice
+from ketrag_fast.models.ann import advice
 from ketrag_fast.storage.manifest import StageRecord
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.planning import AUTO, needs_reader, sizes_of

@@ -33,8 +33,7 @@ from ketrag_fast.storage.document_table import Known
 from ketrag_fast.storage.source_files import SourceStamps, path_hash, stamps_of
 from ketrag_fast.storage.source_table import FileReading, SourceRow
 from ketrag_fast.types import Document, Failure
-from ketrag_fast.types.document_batch import DocumentBatch
-from ketrag_fast.types.documents import ENCODING, NOTES
+from ketrag_fast.types.documents import ENCODING, NOTES, DocumentBatch
 
 _LONGEST_NAME: Final = 40
 _NAMED_ALIKE: Final = ALONE | {UNCHANGED}

@@ -39,9 +39,9 @@ from ketrag_fast.eval.prices import Bill, Prices, bill, embedded_bytes
 from ketrag_fast.index import Index
 from ketrag_fast.kernels.text import count_tokens, unpack
 from ketrag_fast.models.embedders.registry import BUILTIN, parse
+from ketrag_fast.models.extraction.chunk_reader import prompt_options
 from ketrag_fast.models.extraction.heuristic import extract
 from ketrag_fast.models.extraction.prompt import build_prompt, follow_up
-from ketrag_fast.models.extraction.reader_choice import prompt_options
 from ketrag_fast.models.llms.registry import HEURISTIC, NONE, is_model, parse_spec
 from ketrag_fast.readers import Item
 from ketrag_fast.readers.sandbox import ReadJob

@@ -22,7 +22,7 @@ from ketrag_fast.storage.io_errors import json_of, tables_damaged
 from ketrag_fast.storage.layout import SHORT_HASH
 from ketrag_fast.storage.source_table import SourceTable
 from ketrag_fast.types import Document
-from ketrag_fast.types.document_batch import DocumentBatch
+from ketrag_fast.types.documents import DocumentBatch
 from ketrag_fast.types.locations import Locator, from_rows, to_text
 
 _STORED: Final = "FROM documents LEFT JOIN texts AS stored ON stored.document = key"

@@ -1,19 +1,23 @@
-"""Modes as recipes of channels, and the conversion of a recipe to a request to the core."""
+"""Modes: their recipes of channels, which modes a generation can serve, and the request to the core."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
-from ketrag_fast.errors import ConfigError
+from ketrag_fast.errors import ConfigError, KetragError
+from ketrag_fast.storage.generation import Generation
+from ketrag_fast.systems.planning import needs_reader
 from ketrag_fast.systems.registry import registry
+from ketrag_fast.systems.spec.function_ref import resolve
 from ketrag_fast.systems.spec.system import REST, Channel, Recipe
 
+UNREAD: Final = "chunks read by a language model that count among the documents that are allowed alone"
 _ROLLOVER: Final = {"texts": "last", "graph": "first"}
-"""Rollover rules by name, as the numbers that the core uses."""
+"""Rollover rules by name, as the core names them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,3 +109,45 @@ def split_budget(mode: ModeRecipe, settings: Settings) -> list[tuple[str, float]
         names = ", ".join(share.of for share in recipe.shares if isinstance(share.of, str))
         raise ConfigError(f"{names}: the shares of mode {mode.name} add up to {total:g}, which exceeds 1")
     return shares
+
+
+def reads(mode: str, settings: Settings) -> bool:
+    """Return whether a mode needs the entities and relations that an LLM extracts from the chunks."""
+    try:
+        return needs_reader(registry(), mode, settings)
+    except KetragError:  # The needs of the system contradict each other; a build reports why.
+        return False
+
+
+def missing_of(
+    generation: Generation, settings: Settings, core: Mapping[str, str | None]
+) -> dict[str, str | None]:
+    """Return for each mode the first missing part, or None if the mode can be used.
+
+    `core` has the missing parts of the channels in the core.
+    """
+    found, stages = registry(), generation.manifest.stages
+    slots = {
+        stage.slot: stage.name
+        for stage in found.stages
+        if stage.chosen_by is None or settings.value(stage.chosen_by[0]) == stage.chosen_by[1]
+    }
+
+    def missing(channel: Channel) -> str | None:
+        try:
+            needs = channel.needed(settings)
+        except Exception as error:  # noqa: BLE001 - a function of another package: the other modes stand
+            return f"channel {channel.name}, which fails ({type(error).__name__}: {error})"
+        absent = next((name for need in needs if (name := slots.get(need, need)) not in stages), None)
+        lack = core.get(channel.name) if channel.rank is None else None
+        if lack is None and absent is not None:
+            lack = f"the stage {absent}"
+        if lack is None and channel.lacks is not None:
+            lack = resolve(channel.lacks)(settings)
+        return lack
+
+    lacks: dict[str, str | None] = {}
+    for mode, recipe in found.recipes.items():
+        parts = (missing(found.channels[name]) for name in recipe.channels)
+        lacks[mode] = next((lack for lack in parts if lack is not None), None)
+    return lacks
