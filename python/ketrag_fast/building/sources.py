@@ -247,10 +247,12 @@ class FileSelection:
         failures: Unreadable files, and a source that is itself a file of an unknown format.
         skipped: Other files of unknown formats, and generated files.
         named: Id of the file that is the source itself.
+        kinds: Kind of each file that was selected, by its id.
     """
 
     def __init__(self, named: str | None = None, skipped: list[Failure] | None = None) -> None:
         self.named = named
+        self.kinds: dict[str, str] = {}
         self.failures: list[Failure] = []
         self.skipped: list[Failure] = [] if skipped is None else skipped
         self._paths: set[str] = set()
@@ -305,6 +307,7 @@ def read_jobs(files: SourceFiles, settings: Settings, selection: FileSelection) 
         elif why is not None:
             selection.skipped.append(Failure(name, GENERATED, why))
         elif not selection.is_repeated(os.path.realpath(path)) and not selection.is_elsewhere(file, kind):
+            selection.kinds[name] = kind
             yield file, kind
 
 
