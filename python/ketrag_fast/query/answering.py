@@ -14,7 +14,6 @@ import numpy as np
 from ketrag_fast.base.config.fields import LONGEST_SECONDS, short_repr
 from ketrag_fast.errors import ConfigError, InputError
 from ketrag_fast.models.extractive import is_extractive
-from ketrag_fast.query.answer.forms import Form, form_of
 from ketrag_fast.query.answer.generation import (
     SECONDS,
     TOKENS,
@@ -23,7 +22,8 @@ from ketrag_fast.query.answer.generation import (
     answer_without_model,
     limit_of,
 )
-from ketrag_fast.query.answer.prompt import NOTHING, strip_citation_marks
+from ketrag_fast.query.answer.notes import add_theme_notes, relevant_summaries
+from ketrag_fast.query.answer.prompt import NOTHING, Form, form_of, strip_citation_marks
 from ketrag_fast.query.answer.quotes import MOST, best_sentences
 from ketrag_fast.query.neighbours import add_summaries
 from ketrag_fast.query.open_generation import Opened
@@ -31,7 +31,6 @@ from ketrag_fast.query.plan import QueryPlan, plan_query
 from ketrag_fast.query.query import Query, whole
 from ketrag_fast.query.retrieval import run_plan
 from ketrag_fast.query.survey import digest
-from ketrag_fast.query.themes.notes import add_theme_notes, relevant_summaries
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.shared.document_languages import languages_of
 from ketrag_fast.types import Answer, Citation, Context, Quote

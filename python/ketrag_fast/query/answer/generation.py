@@ -13,9 +13,8 @@ from ketrag_fast.errors import BackendError, Cancelled, DeadlineExceeded
 from ketrag_fast.kernels import sentence_spans
 from ketrag_fast.models.llms.protocol import LanguageModel, Limits, Loadable
 from ketrag_fast.models.tasks.driver import Driver
-from ketrag_fast.query.answer.forms import FREE, Form
 from ketrag_fast.query.answer.grounding import Grounds, Support
-from ketrag_fast.query.answer.prompt import NOTHING, CitationReader, fence_in, fitting
+from ketrag_fast.query.answer.prompt import FREE, NOTHING, CitationReader, Form, fence_in, fitting
 from ketrag_fast.secrets import Cover, redact_all
 from ketrag_fast.types import Answer, AnswerSentence, Citation, Context
 
@@ -148,7 +147,7 @@ def answer(
 
 
 def limit_of(*seconds: float | None) -> Limited:
-    """Return the smallest of some limits, which starts now; None is no limit."""
+    """Return the smallest of some limits in seconds, which starts now; those that are None are ignored."""
     limits = [bound for bound in seconds if bound is not None]
     return Limited(None, min(limits) if limits else None, time.monotonic())
 
