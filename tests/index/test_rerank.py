@@ -11,7 +11,7 @@ import pytest
 from ketrag_fast import Index, Settings
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import BackendError, ConfigError, DeadlineExceeded
-from ketrag_fast.models.reranker import CrossEncoder
+from ketrag_fast.models.cross_encoders import CrossEncoder
 from ketrag_fast.query.ranking import DEPTH
 from tests import cross_encoder, small_model
 

@@ -21,8 +21,8 @@ from ketrag_fast.query.plan import plan_query
 from ketrag_fast.query.query import Filter, QueryFields, as_query, check_text, core_text
 from ketrag_fast.query.retrieval import run_plan
 from ketrag_fast.storage import read_only as reading
-from ketrag_fast.storage.build_progress import read_progress
 from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.lock import read_progress
 from ketrag_fast.types import Document, Entity
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Inspection:
     @enough_memory()
     def files(self, documents: Iterable[str]) -> dict[str, Path]:
         """Return the existing source file of each document, by document id."""
-        from ketrag_fast.storage.origins import file_of
+        from ketrag_fast.storage.source_files import file_of
         from ketrag_fast.storage.tables import Tables
 
         tables = Layout(self._state.folder).tables

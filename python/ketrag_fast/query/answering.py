@@ -13,7 +13,7 @@ import numpy as np
 
 from ketrag_fast.base.config.fields import LONGEST_SECONDS, short_repr
 from ketrag_fast.errors import ConfigError, InputError
-from ketrag_fast.models.extractive import is_extractive
+from ketrag_fast.models.cross_encoders import is_extractive
 from ketrag_fast.query.answer.generation import (
     SECONDS,
     TOKENS,

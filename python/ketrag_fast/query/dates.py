@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ketrag_fast.kernels.text import unpack
 from ketrag_fast.query.source_paths import SourcePaths
 from ketrag_fast.storage.layout import Layout
-from ketrag_fast.storage.source_stamps import read_stamps
+from ketrag_fast.storage.source_files import read_stamps
 from ketrag_fast.systems.shared.rows import Arrays
 
 if TYPE_CHECKING:

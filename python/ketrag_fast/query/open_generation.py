@@ -16,7 +16,7 @@ from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import ExtensionError, IndexDamaged, KetragError, ModeUnavailable
 from ketrag_fast.kernels.text import pack
-from ketrag_fast.models.llms.open_models import Models
+from ketrag_fast.models.llms.registry import Models
 from ketrag_fast.models.lru import LruCache
 from ketrag_fast.query.modes import UNREAD, missing_of, reads
 from ketrag_fast.query.passage_sources import DocumentMetadata, Places, descriptions, metadata_rows
@@ -32,11 +32,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ketrag_fast.base.filters import Check, ColumnReader, Columns, Condition
-    from ketrag_fast.models.ann.stored import StoredGraph
+    from ketrag_fast.models.ann import StoredGraph
+    from ketrag_fast.models.cross_encoders import CrossEncoder, Extractors
     from ketrag_fast.models.embedders.query_vectors import QueryEmbedder
     from ketrag_fast.models.endpoint_trust import Trust
-    from ketrag_fast.models.extractive import Extractors
-    from ketrag_fast.models.reranker import CrossEncoder
     from ketrag_fast.query.document_texts import DocumentTexts
     from ketrag_fast.query.graph_view import Drawings
     from ketrag_fast.query.themes.clusters import FoundThemes
@@ -135,21 +134,21 @@ class Opened:
         spec = self.settings.rerank
         if spec is None or spec == "none":
             return None
-        from ketrag_fast.models.reranker import CrossEncoder
+        from ketrag_fast.models.cross_encoders import CrossEncoder
 
         return CrossEncoder(spec, precision=self.settings.precision, threads=self.settings.threads)
 
     @cached_property
     def extractors(self) -> Extractors:
         """The extractive models for answers, each loaded by the first query that needs it."""
-        from ketrag_fast.models.extractive import Extractors
+        from ketrag_fast.models.cross_encoders import Extractors
 
         return Extractors(precision=self.settings.precision, threads=self.settings.threads)
 
     @property
     def answering(self) -> str | None:
         """Spec of the model that answers under these settings: an extractive model, the writer, or None."""
-        from ketrag_fast.models.extractive import is_extractive
+        from ketrag_fast.models.cross_encoders import is_extractive
 
         spec = self.settings.answer_llm
         if spec is not None and is_extractive(spec):
@@ -357,14 +356,14 @@ def _graphs(generation: Generation) -> dict[str, StoredGraph]:
         arrays = generation.stages.get(stage.name)
         if stage.proposes is None or arrays is None or not len(arrays):
             continue
-        from ketrag_fast.models.ann.stored import GRAPH, StoredGraph, record_of
-        from ketrag_fast.systems.shared.hnsw_proposals import listed_vectors
+        from ketrag_fast.models.ann import GRAPH, StoredGraph, record_of
+        from ketrag_fast.systems.shared.hnsw_proposals import listed_shape
 
         record = record_of(arrays)
         if record is not None:
             listed, of, array = stage.proposes
-            vectors = partial(listed_vectors, generation.stages[of], array)
-            found[listed] = StoredGraph(partial(arrays.named, GRAPH), record, vectors)
+            shape = listed_shape(generation.stages[of], array)
+            found[listed] = StoredGraph(partial(arrays.named, GRAPH), record, shape)
     return found
 
 
@@ -415,7 +414,7 @@ def answer_model_of(settings: Settings, models: Models, permit: Callable[[str], 
     if spec == _NO_MODEL:
         return None
     if spec is not None:
-        from ketrag_fast.models.extractive import is_extractive
+        from ketrag_fast.models.cross_encoders import is_extractive
 
         if not is_extractive(spec):
             return AnswerModel(spec, models)

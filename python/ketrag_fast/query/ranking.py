@@ -20,8 +20,8 @@ from ketrag_fast.query.plan import QueryPlan
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ketrag_fast.models.cross_encoders import CrossEncoder
     from ketrag_fast.models.embedders.sparse import Terms
-    from ketrag_fast.models.reranker import CrossEncoder
     from ketrag_fast.query.python_channels import Ranking
 
 DEPTH: Final = 30

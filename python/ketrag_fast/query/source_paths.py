@@ -11,8 +11,7 @@ from typing import Any, Final
 
 from ketrag_fast.errors import KetragError
 from ketrag_fast.storage.layout import Layout
-from ketrag_fast.storage.origins import base_of, file_of
-from ketrag_fast.storage.source_stamps import read_stamps
+from ketrag_fast.storage.source_files import base_of, file_of, read_stamps
 from ketrag_fast.types.locations import Location
 
 _PART: Final = re.compile(r"[#:][^/#:]*$")

@@ -12,7 +12,7 @@ from typing import Any
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.base.progress import Callback
-from ketrag_fast.building.file_reading import read_sources
+from ketrag_fast.building.sources import read_sources
 from ketrag_fast.errors import (
     Cancelled,
     ConfigError,
@@ -31,8 +31,8 @@ from ketrag_fast.eval.prices import Prices, bill
 from ketrag_fast.eval.run import Answerer
 from ketrag_fast.eval.saved import describe
 from ketrag_fast.index import Index
+from ketrag_fast.models.cross_encoders import is_extractive
 from ketrag_fast.models.embedders.registry import BUILTIN
-from ketrag_fast.models.extractive import is_extractive
 from ketrag_fast.models.llms.registry import is_model
 from ketrag_fast.systems.planning import embedding_stages
 from ketrag_fast.systems.registry import registry

@@ -43,7 +43,7 @@ _STEP: Final = 6.0
 _FINEST: Final = (0.16, 0.45)
 """Resolution of the last level is 0.16 * units**0.45, at least 1; with 20,000 units a theme has about 100."""
 _DIVISIONS: Final = 5
-"""Number of partitions from which edges are weighted (docs/concepts/themes.md#what-stays)."""
+"""Number of partitions from which edges are weighted (docs/concepts/themes.md#stability)."""
 _LEAST: Final = 4
 """Minimum number of distinct units of a theme; units of smaller themes join the nearest theme."""
 _MOST: Final = 512

@@ -21,8 +21,8 @@ import numpy as np
 
 from ketrag_fast import _core
 from ketrag_fast.kernels.text import count_tokens, sentence_spans, unpack
-from ketrag_fast.models.extraction.cleaning import clean
-from ketrag_fast.models.extraction.repair import read_json
+from ketrag_fast.models.extraction.parse import read_json
+from ketrag_fast.models.extraction.records import clean
 from ketrag_fast.models.tasks.task import ParsedReply, Task, object_schema
 from ketrag_fast.query.answer.prompt import fenced
 from ketrag_fast.query.open_generation import Opened

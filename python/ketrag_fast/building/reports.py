@@ -1,19 +1,21 @@
-"""The report of a finished build: documents read, calls, tokens and costs, and missing parts of the index."""
+"""The report of a finished build: usage, warnings about missing parts of the index, and the log of builds."""
 
 from __future__ import annotations
 
+import datetime as dt
+import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.base.config import Settings
-from ketrag_fast.models.ann.choose import advice
+from ketrag_fast.models.ann import advice
 from ketrag_fast.storage.manifest import StageRecord
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.planning import AUTO, needs_reader, sizes_of
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.shared.memory_bound import peak_memory
 from ketrag_fast.systems.spec.stage import order_stages
-from ketrag_fast.types import Usage
+from ketrag_fast.types import BuildReport, Usage
 
 if TYPE_CHECKING:
     from ketrag_fast.models.embedders.build_model import VectorSource
@@ -83,3 +85,20 @@ def _needs_reader(channel: str, settings: Settings) -> bool:
     found = registry()
     needs = found.channels[channel].needed(settings)
     return any(stage.reads for stage in order_stages(found.stages, needs, settings))
+
+
+def remember(tables: Tables, report: BuildReport) -> None:
+    """Add the run to the tables, if it changed anything or had failures."""
+    if not report.changed and not report.failures:
+        return
+    about = {"failures": len(report.failures), "settings": tables.settings()}
+    data: dict[str, Any] = {**report.to_json(), **about, "skipped": len(report.skipped)}
+    started = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=report.seconds)
+    with tables.transaction():
+        tables.add_run(
+            started.isoformat(timespec="seconds"),
+            report.seconds,
+            report.generation,
+            report.changed,
+            json.dumps(data, ensure_ascii=False),
+        )
