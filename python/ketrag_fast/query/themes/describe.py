@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ketrag_fast.base.filters import Condition
 from ketrag_fast.base.progress import Callback, Meter
 from ketrag_fast.errors import ModeUnavailable, UnknownName
-from ketrag_fast.query.document_dates import dates_of_rows, periods_of
+from ketrag_fast.query.dates import dates_of_rows, periods_of
 from ketrag_fast.query.inspect import document_title
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.themes.clusters import NO_THEME, FoundThemes, cluster, keywords_of
