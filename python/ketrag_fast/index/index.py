@@ -328,7 +328,7 @@ class Index:
         """
         if not warm:
             return self._state.refresh(deadline)
-        from ketrag_fast.query.warming import warm_up
+        from ketrag_fast.query.core_plans import warm_up
 
         return self._state.refresh(deadline, warm_up)
 

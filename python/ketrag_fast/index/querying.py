@@ -7,10 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.errors import InputError
 from ketrag_fast.index.state import IndexState
-from ketrag_fast.query.limits import check_budget
 from ketrag_fast.query.plan import plan_query
-from ketrag_fast.query.query import Filter, Query, QueryFields, as_query, batches_of
-from ketrag_fast.query.retrieval import check_threads, run_plan
+from ketrag_fast.query.query import (
+    Filter,
+    Query,
+    QueryFields,
+    as_query,
+    batches_of,
+    check_budget,
+    check_threads,
+)
+from ketrag_fast.query.retrieval import run_plan
 from ketrag_fast.types import Context
 
 if TYPE_CHECKING:
@@ -50,10 +57,10 @@ def retrieve_many(
 
 
 def ask(state: IndexState, query: str | Query, fields: QueryFields, **options: Any) -> Answer:
-    """Answer a query with an LLM; the options are those of `answer_options`."""
-    from ketrag_fast.query.answering import answer_options, answer_query
+    """Answer a query with an LLM; the options are those of `AnswerOptions`."""
+    from ketrag_fast.query.answering import AnswerOptions, answer_query
 
-    chosen = answer_options(**options)
+    chosen = AnswerOptions(**options)
     state, query = state.visible(as_query(query, fields))
     return answer_query(state.opened, state.path, query, chosen)
 

@@ -12,9 +12,8 @@ from ketrag_fast.base.filters import allow_condition, filter_condition
 from ketrag_fast.errors import InputError
 from ketrag_fast.index.descriptions import description_for, descriptions_of
 from ketrag_fast.index.state import IndexState
-from ketrag_fast.query.limits import Clock, check_top
 from ketrag_fast.query.open_generation import FilterMask
-from ketrag_fast.query.query import Filter, Query, QueryFields, as_query
+from ketrag_fast.query.query import Clock, Filter, Query, QueryFields, as_query, check_top
 from ketrag_fast.query.search import Globs, Searcher
 from ketrag_fast.types import Excerpt, Files, Hits, Match
 

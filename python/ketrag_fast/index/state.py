@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import InputError
-from ketrag_fast.query.limits import Clock
 from ketrag_fast.query.open_generation import Opened, load
-from ketrag_fast.query.query import Query
+from ketrag_fast.query.query import Clock, Query
 from ketrag_fast.storage.generation import current_number, stamp_of
 from ketrag_fast.storage.layout import Layout
 

@@ -17,8 +17,8 @@ from ketrag_fast.interchange.extracted import (
     SourcePassage,
 )
 from ketrag_fast.interchange.graphrag_tables import OWN_ID
-from ketrag_fast.models.embedders.quiet_imports import import_quietly
 from ketrag_fast.models.extraction.graphrag import tables_below
+from ketrag_fast.models.optional_imports import import_quietly
 from ketrag_fast.types import Document
 
 _DOCUMENT_TABLES: Final = ("documents", "create_final_documents", "create_base_documents")
@@ -39,8 +39,7 @@ def read_graphrag(folder: Path) -> Extracted:
     if tables is None:
         raise DocumentError(
             f"{folder} has no tables of GraphRAG",
-            hint="give the folder with entities.parquet, relationships.parquet and text_units.parquet; "
-            "`ketrag recording from-graphrag` reads a cache of replies",
+            hint="give the folder with entities.parquet, relationships.parquet and text_units.parquet",
         )
     found = Extracted()
     place = tables["entities"].parent

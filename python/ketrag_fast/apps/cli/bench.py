@@ -18,7 +18,7 @@ from ketrag_fast.systems.registry import registry
 
 if TYPE_CHECKING:
     from ketrag_fast.eval.comparison.configurations import Configuration
-    from ketrag_fast.eval.comparison.outcome import Report
+    from ketrag_fast.eval.comparison.report import Report
     from ketrag_fast.eval.estimate import Estimate as Estimated
 
 _BUDGETS = "12000,6000,3000"
@@ -41,7 +41,6 @@ class _Comparison(Command):
     mode: str | None = option("LIST", "modes (default: those of each configuration)")
     budget: str = option("LIST", f"budgets in tokens (default {_BUDGETS})", default=_BUDGETS)
     answer_with: str | None = option("SPEC", "LLM that answers every question, for EM and F1")
-    html: str | None = option("FILE", "write the report as a web page with plots")
     keep: str | None = option("FOLDER", "keep the indexes in FOLDER, so that a later run continues from them")
     prices: str | None = _declare_prices()
     every = topic(
@@ -65,17 +64,13 @@ class _Comparison(Command):
         """Run all configurations and print the report."""
         common = options.build_settings_of(self)
         report = self._measure(common, self.configurations())
-        if self.html is not None:
-            from ketrag_fast.eval.comparison.page import page
-
-            output.write_page(Path(self.html), page(report))
         lost = len(report.good) < len(report.outcomes) or any(one.failures for one in report.good)
         code = output.PARTIAL if lost else 0
         code = code if report.good else _ALL_FAILED
         if self.json:
             output.write_json(report.to_json(), code)
         else:
-            from ketrag_fast.eval.comparison.table import render
+            from ketrag_fast.eval.comparison.report import render
 
             output.write(render(report), code)
         return code
@@ -91,7 +86,6 @@ class _Comparison(Command):
             raise ConfigError(
                 "on_error = stop is not supported here: a comparison skips unreadable documents"
             )
-        output.page_path(self.html)
         dataset = options.load_data_set(self.dataset)
         sources = list(self.documents or dataset.sources)
         if not sources:
@@ -125,12 +119,12 @@ class Builds(_Comparison):
     kind = "builds"
     examples = (
         'ketrag bench builds dataset/ --build "plain: seed=42" --build "rules: llm=heuristic"',
-        "ketrag bench builds dataset/ --builds builds.toml --html report.html",
+        "ketrag bench builds dataset/ --builds builds.toml",
         "ketrag bench builds dataset/ --builds builds.toml --shared --keep indexes",
     )
     builds: str | None = option("FILE", "TOML file with a table [[build]] per configuration")
     build: tuple[str, ...] = option("ROW", "NAME: setting=value, setting=value; repeatable")
-    shared: bool = switch("compute vectors and LLM replies once for all builds; times are then estimated")
+    shared: bool = switch("compute vectors and LLM replies once for all builds")
 
     def shares_nothing(self) -> bool:
         """Return whether --shared is left out."""
@@ -150,7 +144,7 @@ class Systems(_Comparison):
 
     kind = "systems"
     examples = (
-        "ketrag bench systems dataset/ --html report.html",
+        "ketrag bench systems dataset/",
         "ketrag bench systems dataset/ --systems walk,noderag,cg-rag --budget 2000,1000",
         "ketrag bench systems dataset/ --systems all --documents docs/ --answer-with openai:MODEL@URL",
     )
@@ -196,7 +190,7 @@ class Bench(Command):
     each build, the size of its graph, its scores, and where they differ."""
 
     examples = (
-        "ketrag bench systems dataset/ --html report.html",
+        "ketrag bench systems dataset/",
         'ketrag bench builds dataset/ --build "plain: seed=42" --build "rules: llm=heuristic"',
     )
     action_metavar = "KIND"

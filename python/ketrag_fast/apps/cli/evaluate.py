@@ -46,7 +46,6 @@ class Evaluate(Command):
         "FILE", "score answers by EM and F1: those in FILE (JSONL), or those of --llm", nargs="?", const=""
     )
     judge: str | None = option("SPEC", "with --compare: LLM that picks the better answer")
-    bertscore: str | None = option("FOLDER", "model folder: score the answers by BERTScore", rare=True)
     substring: bool = switch("count an answer inside a longer word as covered", rare=True)
     explain: bool = switch("store why each passage was retrieved (needs --save or --json)", rare=True)
     retrieval = topic("retrieval", "query", shown=("top", "filter"), but=("mode", "budget", "deadline"))
@@ -91,14 +90,8 @@ class Evaluate(Command):
                 answer=answers,
                 explain=self.explain,
             )
-            scorer: dict[str, Any] = {}
-            if self.bertscore is not None:
-                from ketrag_fast.eval.bertscore import BertScore
-
-                with BertScore(self.bertscore) as bert:
-                    found, scorer = bert.judge(found, dataset), {"bertscore_model": bert.about}
             if self.save is not None:
-                more = {"substring": self.substring, "top": settings.top, **scorer}
+                more: dict[str, Any] = {"substring": self.substring, "top": settings.top}
                 if asked is not None:
                     more["answers"] = asked.about()
                 save(Path(self.save), describe(dataset, index.stats(), **more), dataset, found)
@@ -116,7 +109,6 @@ class Evaluate(Command):
                 "questions": len(dataset.questions),
                 "rows": [row.as_dict() for row in rows],
                 "not_run": absent,
-                **scorer,
             }
             if self.explain:
                 data["results"] = [result.to_json() for result in found.results]
@@ -154,10 +146,8 @@ def _budgets(text: str) -> list[int]:
 
 
 def _answers(command: Evaluate, dataset: DataSet) -> tuple[Answerer | None, tuple[str, ...]]:
-    if command.answers is None and command.bertscore is not None:
-        raise ConfigError("--bertscore needs answers", hint="name them: --answers FILE")
     if not command.answers:
-        return None, ()  # none, or a model writes them later, from the open index
+        return None, ()  # with an empty value a model writes them later, from the open index
     from ketrag_fast.eval import read_answers
 
     answers = read_answers(Path(command.answers), dataset)
@@ -169,11 +159,9 @@ def _absent(command: Evaluate, dataset: DataSet) -> dict[str, str]:
     absent: dict[str, str] = {}
     if not any(question.answers for question in dataset.questions):
         reason = "the data set has no gold answers"
-        return dict.fromkeys(("em", "f1", "bertscore", "win_rate"), reason)
+        return dict.fromkeys(("em", "f1", "win_rate"), reason)
     if command.answers is None:
         absent |= dict.fromkeys(("em", "f1"), "no answers to score (--answers FILE, or --answers --llm SPEC)")
-    if command.bertscore is None:
-        absent["bertscore"] = "no model is named (--bertscore FOLDER)"
     absent["win_rate"] = "needs two sides and a judge (--compare A B --answers FILE --judge SPEC)"
     return absent
 

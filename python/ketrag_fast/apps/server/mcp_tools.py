@@ -43,7 +43,7 @@ from ketrag_fast.apps.server.options import ServerOptions, is_local
 from ketrag_fast.apps.server.problems import error_json
 from ketrag_fast.apps.server.service import Service
 from ketrag_fast.errors import KetragError, UnknownName
-from ketrag_fast.query.limits import MOST_HOPS
+from ketrag_fast.query.query import MOST_HOPS
 from ketrag_fast.query.themes.question import SURVEY, asks_about_the_whole
 from ketrag_fast.types import Excerpt, Match
 from ketrag_fast.types.wording import counted

@@ -13,7 +13,7 @@ from ketrag_fast.apps.server.problems import LATE, Problem, late_reply
 from ketrag_fast.apps.server.replies import JSON
 from ketrag_fast.apps.server.service import QueryOptions, Service
 from ketrag_fast.base.filters import condition_of, parse_filter
-from ketrag_fast.query.limits import MOST_HOPS
+from ketrag_fast.query.query import MOST_HOPS
 
 LONGEST: Final = 20_000
 """Maximum characters of a question."""

@@ -29,10 +29,10 @@ from ketrag_fast.apps.server.replies import JSON, json_bytes
 from ketrag_fast.apps.server.retrieving import LONGEST, query_of, topics
 from ketrag_fast.apps.server.service import Service
 from ketrag_fast.errors import ConfigError, KetragError
-from ketrag_fast.query.prepared import Front
+from ketrag_fast.query.core_plans import Front
 
 if TYPE_CHECKING:
-    from ketrag_fast.query.prepared import Front, Plan
+    from ketrag_fast.query.core_plans import Front, Plan
 
 
 _BACKLOG: Final = 2048

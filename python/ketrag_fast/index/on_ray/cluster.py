@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ketrag_fast.errors import BackendError, BackendMissing, ConfigError, NetworkForbidden
-from ketrag_fast.models.http.addresses import is_loopback
+from ketrag_fast.models.http.endpoints import is_loopback
 
 CLIENT: Final = "ray://"
 _CONNECT_SECONDS: Final = 10.0
