@@ -8,8 +8,6 @@ from tests.test_layers import modules, nodes
 
 MOST = 6
 MORE = {
-    "apps.server.mcp_tools.grep",  # its arguments are those of a tool, which assistants name
-    "apps.server.mcp_tools.search",
     "building.delta.__init__",
     "index.on_ray.building._build_shards",
     "index.training.train_system",

@@ -384,11 +384,6 @@ class Inspection:
         theirs = other.retrieve_many(questions) if questions else []
         return difference(self._opened.generation, other.inspect._opened.generation, questions, (own, theirs))
 
-    @property
-    def can_answer(self) -> bool:
-        """Return whether a model for answers is set."""
-        return self._opened.answering is not None
-
     def open_answer_llm(self) -> None:
         """Load the model for answers; an endpoint is not contacted.
 

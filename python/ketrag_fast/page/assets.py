@@ -23,6 +23,13 @@ SCRIPTS: Final = (
     "views.js",
 )
 """The scripts of the page that `ketrag serve` serves, in loading order."""
+FILES: Final = {
+    "/": ("page.html", "text/html; charset=utf-8"),
+    "/page.css": ("page.css", "text/css; charset=utf-8"),
+    "/graph.css": ("graph.css", "text/css; charset=utf-8"),
+    **{f"/{name}": (name, "text/javascript; charset=utf-8") for name in SCRIPTS},
+}
+"""The file and media type at each path of that page."""
 
 
 @cache

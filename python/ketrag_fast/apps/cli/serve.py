@@ -135,7 +135,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         from ketrag_fast.apps.server.options import ServerOptions, parse_indexes
         from ketrag_fast.apps.server.running import serve
-        from ketrag_fast.apps.server.supervisor import Supervisor
+        from ketrag_fast.apps.server.workers import Supervisor
     except ImportError as error:
         raise BackendMissing(
             f"ketrag serve needs the package {error.name}, which is not installed",

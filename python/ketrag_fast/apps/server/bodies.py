@@ -1,10 +1,13 @@
-"""Request bodies: read within limits, validated field by field, and described in the OpenAPI document."""
+"""Request bodies and parameters, validated field by field.
+
+The OpenAPI document describes the same fields.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 import orjson
@@ -23,11 +26,12 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "any": (object,),
 }
 _DEEP: Final = 64
+_DIGITS: Final = 19
 
 
 @dataclass(frozen=True)
 class Field:
-    """One field of a body. `least` and `most` bound a number, or the length of a string or array."""
+    """A field of a body, or a parameter. `least` and `most` bound a number or a length."""
 
     kind: Kind
     help: str
@@ -75,7 +79,38 @@ def shape_schema(shape: Shape, *, strict: bool = True) -> dict[str, Any]:
     }
 
 
-async def bytes_of(request: Request, most: int, seconds: float) -> bytes:
+def parameters_schema(path: str, shape: Shape) -> list[dict[str, Any]]:
+    """Return the parameters of a path and its query string in the form of OpenAPI."""
+    rows: list[dict[str, Any]] = []
+    for name, field in shape.items():
+        schema = replace(field, required=True).schema()
+        row = {"name": name, "description": schema.pop("description"), "schema": schema}
+        is_in_path = f"{{{name}" in path
+        rows.append({**row, "in": "path", "required": True} if is_in_path else {**row, "in": "query"})
+    return rows
+
+
+def read_parameters(request: Request, shape: Shape) -> dict[str, Any]:
+    """Return the parameters of the path and the query string.
+
+    Raises Problem 422 as `read_body` does, also for a misspelt `filter`, which must not return everything.
+    """
+    path, query = request.path_params, request.query_params
+    known = [name for name in shape if name not in path]
+    for name in sorted(set(query).difference(known)):
+        hint = f"parameters are: {', '.join(known)}"
+        raise Problem(422, "bad_request", f"unknown parameter {name[:64]!r}", hint=hint, param=name[:64])
+    given: dict[str, Any] = {name: query.getlist(name) for name in query} | {n: [path[n]] for n in path}
+    for name, texts in given.items():
+        kind = shape[name].kind
+        if kind != "array":
+            text = given[name] = texts[-1]
+            is_number = text.isascii() and text.isdigit() and len(text) < _DIGITS
+            given[name] = int(text) if kind == "integer" and is_number else text
+    return check_fields(given, shape, "")
+
+
+async def _bytes_of(request: Request, most: int, seconds: float) -> bytes:
     """Return the whole body; raise Problem if it is too large or arrives too slowly."""
     length = request.headers.get("content-length")
     if length is not None and length.isdigit() and int(length) > most:
@@ -106,16 +141,11 @@ async def read_body(request: Request, shape: Shape, *, strict: bool = True) -> d
     Raises Problem 400 for invalid JSON, 422 for a field that is unknown (if `strict`), missing, of another
     type or out of bounds.
     """
-    state = request.app.state.service
+    options = request.app.state.service.options
     content = request.headers.get("content-type", "")
     if content and content.split(";", 1)[0].strip().lower() not in ("application/json", "text/json"):
         raise Problem(415, "not_json", "the Content-Type of the body must be application/json")
-    body = await bytes_of(request, state.options.body, state.options.read_seconds)
-    return parse_body(body, shape, strict=strict)
-
-
-def parse_body(body: bytes, shape: Shape, *, strict: bool = True) -> dict[str, Any]:
-    """Return the validated fields of a body."""
+    body = await _bytes_of(request, options.body, options.read_seconds)
     try:
         data = orjson.loads(body)
     except (orjson.JSONDecodeError, RecursionError) as error:
@@ -126,12 +156,10 @@ def parse_body(body: bytes, shape: Shape, *, strict: bool = True) -> dict[str, A
 
 
 def check_fields(data: Mapping[str, Any], shape: Shape, where: str, *, strict: bool = True) -> dict[str, Any]:
-    """Validate an object inside a body, as `read_body` does."""
-    if strict:
-        unknown = [name for name in data if name not in shape]
-        if unknown:
-            name = str(unknown[0])[:60]
-            raise _wrong(f"{where}{name}", "unknown field", f"fields: {', '.join(shape)}")
+    """Validate an object, as `read_body` does."""
+    unknown = next((name for name in data if name not in shape), None)
+    if strict and unknown is not None:
+        raise _wrong(f"{where}{str(unknown)[:60]}", "unknown field", f"fields: {', '.join(shape)}")
     values: dict[str, Any] = {}
     for name, field in shape.items():
         value = data.get(name)
@@ -144,22 +172,16 @@ def check_fields(data: Mapping[str, Any], shape: Shape, where: str, *, strict: b
 
 
 def _value(value: Any, field: Field, where: str, *, strict: bool) -> Any:
-    good = _TYPES[field.kind]
-    whole = field.kind == "integer" and isinstance(value, float) and value.is_integer()
-    if whole:
+    if field.kind == "integer" and isinstance(value, float) and value.is_integer():
         value = int(value)
-    fits = isinstance(value, good) and not (isinstance(value, bool) and field.kind in ("integer", "number"))
-    if not fits:
+    fits = isinstance(value, _TYPES[field.kind])
+    if not fits or (isinstance(value, bool) and field.kind in ("integer", "number")):
         raise _wrong(where, f"must be of type {field.kind}")
     sized = len(value) if field.kind in ("string", "array") else value
     what = {"string": " characters", "array": " entries"}.get(field.kind, "")
     if field.least is not None and (sized < field.least or (field.above and sized == field.least)):
-        raise _wrong(
-            where,
-            f"must be at least {field.least:g}{what}"
-            if not field.above
-            else f"must be above {field.least:g}",
-        )
+        why = f"above {field.least:g}" if field.above else f"at least {field.least:g}{what}"
+        raise _wrong(where, f"must be {why}")
     if field.most is not None and sized > field.most:
         raise _wrong(where, f"must be at most {field.most:,.15g}{what}")
     if field.choices and value not in field.choices:

@@ -14,16 +14,16 @@ from urllib.parse import urlsplit
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ketrag_fast.apps.server import page
 from ketrag_fast.apps.server.options import is_local
 from ketrag_fast.apps.server.problems import LATE, Problem, error_json, log, status_of, stopping
 from ketrag_fast.apps.server.replies import JSON, json_bytes, log_text
 from ketrag_fast.errors import KetragError
+from ketrag_fast.page.assets import FILES
 
 if TYPE_CHECKING:
     from ketrag_fast.apps.server.service import Service
 
-_OPEN: Final = frozenset((*page.FILES, "/health", "/ready", "/openapi.json"))
+_OPEN: Final = frozenset((*FILES, "/health", "/ready", "/openapi.json"))
 """Paths that need no token, because they reveal nothing about any document."""
 HEADERS: Final = (
     (b"x-content-type-options", b"nosniff"),

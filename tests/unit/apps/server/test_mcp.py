@@ -51,9 +51,9 @@ def in_process(
     part("mcp", "server")
     from mcp.client.client import Client
 
-    from ketrag_fast.apps.server.indexes import Indexes
     from ketrag_fast.apps.server.mcp_tools import create_mcp_server
     from ketrag_fast.apps.server.options import ServerOptions
+    from ketrag_fast.apps.server.service import Indexes
 
     async def run() -> None:
         opened = Indexes(ServerOptions(indexes=indexes, settings=settings or {}))
