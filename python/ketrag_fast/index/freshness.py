@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
@@ -10,15 +11,12 @@ from ketrag_fast import _core
 from ketrag_fast.errors import IndexLocked, KetragError, ReadOnly
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.origins import base_of
-from ketrag_fast.storage.source_stamps import (
-    SourceStamps,
-    path_hash,
-    read_stamps,
-)
+from ketrag_fast.storage.source_stamps import SourceStamps, path_hash, read_stamps
 from ketrag_fast.types.wording import counted
 
 if TYPE_CHECKING:
     from ketrag_fast.base.config import Settings
+    from ketrag_fast.index.state import IndexState
 
 Refresh = Literal["auto", "always", "never"]
 QUICK: Final = 0.3
@@ -125,6 +123,18 @@ def _build_settings(folder: Path) -> Settings:
     stored = open_current(Layout(folder), "sizes").manifest.settings
     used = names("build")
     return Settings(**{name: value for name, value in stored.items() if name in used})
+
+
+def freshen_state(state: IndexState, how: Refresh | None, every: float) -> Freshness:
+    """Check the sources of an open index, unless that was done less than `every` seconds ago."""
+    if state.checked is not None and time.monotonic() - state.checked[0] < every:
+        earlier: Freshness = state.checked[1]
+        return earlier
+    found = freshen(state.path, how or state.opened.settings.refresh, state.settings)
+    if found.updated:
+        state.refresh()
+    state.checked = time.monotonic(), found
+    return found
 
 
 def freshen(folder: Path, how: Refresh, settings: Settings) -> Freshness:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from ketrag_fast.base.filters import allow_condition, filter_condition
+from ketrag_fast.base.filters import filter_condition
 from ketrag_fast.base.filters.allow import holds_always
 from ketrag_fast.base.memory import enough_memory
 from ketrag_fast.base.progress import Callback
@@ -65,7 +65,7 @@ class Inspection:
         first: int = 0,
         count: int = 1_000_000,
         containing: str = "",
-        filter: Filter | None = None,  # noqa: A002 - the name in every interface
+        filter: Filter | None = None,
         theme: str | None = None,
         progress: Callback | None = None,
     ) -> list[Listed]:
@@ -157,7 +157,7 @@ class Inspection:
         name: str,
         kind: str | None = None,
         *,
-        filter: Filter | None = None,  # noqa: A002 - as in `Query`
+        filter: Filter | None = None,
     ) -> Node:
         """Return a node of the graphs by name, ignoring case.
 
@@ -170,11 +170,10 @@ class Inspection:
             UnknownName: No node has this name; the hint lists similar names.
             ModeUnavailable: The index has no graph with nodes of this kind.
         """
-        if filter is not None:
-            self._opened.filtered(filter_condition(filter))  # names the existing fields if one is unknown
-            part = self._state.restricted(allow_condition(filter))
-            return inspect.find_node(part.opened, name, kind)
-        return inspect.find_node(self._opened, name, kind)
+        if filter is None:
+            return inspect.find_node(self._opened, name, kind)
+        self._opened.filtered(filter_condition(filter))  # names the existing fields if one is unknown
+        return inspect.find_node(self._state.restricted_by(filter).opened, name, kind)
 
     @enough_memory()
     def graphs(self) -> tuple[str, ...]:
@@ -195,7 +194,7 @@ class Inspection:
         question: str | None = None,
         units: Sequence[int] = (),
         limit: int = 300,
-        filter: Filter | None = None,  # noqa: A002 - as in `Query`
+        filter: Filter | None = None,
         allow: Filter | None = None,
         progress: Callable[[int, int], bool | None] | None = None,
     ) -> GraphView:
@@ -252,7 +251,7 @@ class Inspection:
 
     def _restricted(self, chosen: Filter | None, allow: Filter | None) -> IndexState:
         """Return the state of the documents that match a filter and `allow`."""
-        state = self._state if allow is None else self._state.restricted(allow_condition(allow))
+        state = self._state if allow is None else self._state.restricted_by(allow)
         condition = None if chosen is None else filter_condition(chosen)
         if condition is None or holds_always(condition):
             return state

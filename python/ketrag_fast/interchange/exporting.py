@@ -73,14 +73,14 @@ class Exported:
 @enough_memory()
 def export_graph(
     index: Index,
-    format: str,  # noqa: A002 - the name of the argument of the command
+    format: str,
     target: str | os.PathLike[str],
     *,
     graph: str | None = None,
     neighbourhood_of: str | None = None,
     hops: int = 1,
     query: str | None = None,
-    filter: Filter | None = None,  # noqa: A002 - as in `Query`
+    filter: Filter | None = None,
     allow: Filter | None = None,
     schema: int = 3,
     communities: bool = False,
@@ -189,7 +189,7 @@ def _write_page(
 
 def _restrict(
     index: Index,
-    filter: Filter | None,  # noqa: A002
+    filter: Filter | None,
     allow: Filter | None,
     progress: Callback | None,
 ) -> Index:
@@ -204,7 +204,7 @@ def _restrict(
 
 
 def _check_options(
-    format: str,  # noqa: A002
+    format: str,
     schema: int,
     centre: str | None,
     query: str | None,

@@ -78,7 +78,7 @@ class ImportReport:
 
 @enough_memory()
 def import_index(
-    format: str,  # noqa: A002 - the name of the argument of the command
+    format: str,
     folder: str | os.PathLike[str],
     path: str | os.PathLike[str],
     *,

@@ -83,7 +83,7 @@ def _run_describe(args: argparse.Namespace) -> int:
             "a description is one text", hint='put it in quotes: ketrag describe notes/work "client projects"'
         )
     path = options.one_path(args)
-    from ketrag_fast.index.descriptions import describe, descriptions_of
+    from ketrag_fast.index.annotations import describe, descriptions_of
 
     if words or args.remove:
         folder = words[0] if args.remove or len(words) == 2 else None

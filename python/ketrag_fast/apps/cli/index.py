@@ -157,7 +157,7 @@ def examples_of(args: argparse.Namespace) -> tuple[str, ...] | None:
     """Return the questions of `--examples`."""
     if args.examples is None:
         return None
-    from ketrag_fast.index.example_questions import checked_examples, read_examples
+    from ketrag_fast.index.annotations import checked_examples, read_examples
 
     return checked_examples(read_examples(Path(args.examples)))
 

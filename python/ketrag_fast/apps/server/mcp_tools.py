@@ -207,7 +207,7 @@ class _Tools:
         limit: Limit = 8,
         hops: Hops = (),
         glob: Glob = None,
-        filter: MetadataFilter = None,  # noqa: A002 - the name in every interface
+        filter: MetadataFilter = None,
         min_score: MinScore = None,
         newest: Newest = False,
         index: IndexName = None,
@@ -257,7 +257,7 @@ class _Tools:
         pattern: Pattern,
         glob: Glob = None,
         limit: Lines = 50,
-        filter: MetadataFilter = None,  # noqa: A002 - the name in every interface
+        filter: MetadataFilter = None,
         index: IndexName = None,
         max_tokens: Tokens = TOKENS,
     ) -> Reply:
@@ -271,7 +271,7 @@ class _Tools:
     def list_files(
         self,
         glob: Glob = None,
-        filter: MetadataFilter = None,  # noqa: A002 - the name in every interface
+        filter: MetadataFilter = None,
         index: IndexName = None,
         max_tokens: Tokens = TOKENS,
     ) -> Reply:
@@ -287,7 +287,7 @@ class _Tools:
         self,
         theme: ThemeId = None,
         question: WholeQuestion = None,
-        filter: MetadataFilter = None,  # noqa: A002 - the name in every interface
+        filter: MetadataFilter = None,
         index: IndexName = None,
         max_tokens: Tokens = TOKENS,
     ) -> Reply:
@@ -307,7 +307,7 @@ class _Tools:
     def ask(
         self,
         question: Question,
-        filter: MetadataFilter = None,  # noqa: A002 - the name in every interface
+        filter: MetadataFilter = None,
         index: IndexName = None,
     ) -> Reply:
         """Have a language model answer from the documents, with citations; slower than `search`. A sentence

@@ -35,7 +35,7 @@ from ketrag_fast.errors import (
     ReadOnly,
 )
 from ketrag_fast.index import Index
-from ketrag_fast.index.example_questions import checked_examples, store_examples
+from ketrag_fast.index.annotations import checked_examples, store_examples
 from ketrag_fast.index.on_ray.cluster import RayNode, address_of, connected, nodes_of
 from ketrag_fast.index.on_ray.tasks import ShardJob, build_shard, probe_of
 from ketrag_fast.storage.durable import discard_folder, replace_file
