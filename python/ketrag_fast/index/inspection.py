@@ -12,7 +12,7 @@ from ketrag_fast.base.filters.allow import holds_always
 from ketrag_fast.base.memory import enough_memory
 from ketrag_fast.base.progress import Callback
 from ketrag_fast.errors import IndexLocked, IndexMissing, InputError
-from ketrag_fast.index.history import PastBuild, past_builds
+from ketrag_fast.index.freshness import PastBuild, past_builds
 from ketrag_fast.index.querying import retrieve_many
 from ketrag_fast.index.state import IndexState
 from ketrag_fast.query import inspect

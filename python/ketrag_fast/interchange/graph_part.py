@@ -16,6 +16,7 @@ from ketrag_fast.index import Index
 from ketrag_fast.storage.file_records import REPAIR
 from ketrag_fast.systems.shared.graph_columns import texts_at
 from ketrag_fast.systems.shared.rows import documents_of, strings, unit_owners
+from ketrag_fast.systems.spec.drawing import DrawableGraph, NodeBlock
 from ketrag_fast.systems.spec.graph_tables import Column, GraphTables
 from ketrag_fast.types import Document
 
@@ -272,3 +273,48 @@ class Passages:
                 }
                 for n, chunk, document, span, count, text in listed
             ]
+
+
+_MOST_KINDS: Final = 255
+"""Kinds of nodes that tables can number; further ones are written as "node"."""
+
+
+def drawing_tables(graph: DrawableGraph) -> GraphTables:
+    """Return a drawable graph as tables, with one row for each repetition of an edge."""
+    starts = np.cumsum([0, *(block.count for block in graph.blocks)])
+
+    def each(value: Callable[[NodeBlock, int], Any]) -> Callable[[I64], list[Any]]:
+        def read(rows: I64) -> list[Any]:
+            owners = np.searchsorted(starts, rows, "right") - 1
+            pairs = zip(rows.tolist(), owners.tolist(), strict=True)
+            return [value(graph.blocks[owner], row - int(starts[owner])) for row, owner in pairs]
+
+        return read
+
+    kinds: dict[str, int] = {}
+    kind = np.zeros(int(starts[-1]), np.uint8)
+    for block, start in zip(graph.blocks, starts.tolist(), strict=False):
+        for number in range(block.count if callable(block.kind) else min(block.count, 1)):
+            name = block.kind(number) if callable(block.kind) else block.kind
+            place = kinds.setdefault(name if len(kinds) < _MOST_KINDS else "node", len(kinds))
+            last = start + number + 1 if callable(block.kind) else start + block.count
+            kind[start + number : last] = place
+    owners = [np.searchsorted(starts, ends, "right") - 1 for ends in (graph.sources, graph.targets)]
+    pairs = np.minimum(*owners) * len(graph.blocks) + np.maximum(*owners)
+    relations = [graph.edge, *dict.fromkeys(graph.edges_between.values())]
+    relation = np.zeros(len(pairs), np.uint8)
+    for (one, other), name in graph.edges_between.items():
+        relation[pairs == one * len(graph.blocks) + other] = relations.index(name)
+    return GraphTables(
+        kinds=tuple(kinds) or ("node",),
+        kind=kind,
+        nodes={
+            "name": Column("text", each(lambda block, number: block.title(number))),
+            "units": Column("ids", each(lambda block, n: [] if block.unit is None else [block.unit(n)])),
+        },
+        relations=tuple(relations),
+        relation=relation,
+        source=graph.sources,
+        target=graph.targets,
+        edges={"weight": Column("float", lambda rows: graph.weights[rows].tolist())},
+    )

@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
 def _draw(args: argparse.Namespace, name: str | None) -> int:
     """Write the page of `--html`; with --json, also print the data of the drawing."""
     from ketrag_fast.index import Index
-    from ketrag_fast.page.graph_file import page
+    from ketrag_fast.page.assets import graph_page
 
     file = Path(args.html)
     output.require_writable(file)
@@ -103,7 +103,7 @@ def _draw(args: argparse.Namespace, name: str | None) -> int:
         limit = _LIMIT if args.limit is None else args.limit
         view = index.inspect.graph(graph, around=name, limit=limit, filter=index.inspect.filter)
     title = f"graph {graph}" if name is None else f"graph {graph} around {name}"
-    output.write_page(file, page(view, title))
+    output.write_page(file, graph_page(view, title))
     if args.json:
         output.write_json(view.to_json())
     elif not args.quiet:

@@ -13,10 +13,8 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from ketrag_fast.apps.server.bodies import Field
-from ketrag_fast.apps.server.endpoints import Call, Endpoint
-from ketrag_fast.apps.server.problems import Problem, busy, error_json, log
-from ketrag_fast.apps.server.replies import event, json_reply
+from ketrag_fast.apps.server.endpoints import Call, Endpoint, Field
+from ketrag_fast.apps.server.replies import Problem, busy, error_json, event, json_reply, log
 from ketrag_fast.apps.server.retrieval import fields_of, question, topics
 from ketrag_fast.apps.server.service import OpenIndex, Service, context_json
 from ketrag_fast.errors import DeadlineExceeded, KetragError

@@ -19,8 +19,7 @@ from ketrag_fast.apps.server.endpoints import openapi_document, routes
 from ketrag_fast.apps.server.guard import Guard
 from ketrag_fast.apps.server.inspect import health_endpoints, index_endpoints
 from ketrag_fast.apps.server.options import ServerOptions
-from ketrag_fast.apps.server.problems import Problem, log
-from ketrag_fast.apps.server.replies import json_reply
+from ketrag_fast.apps.server.replies import Problem, json_reply, log
 from ketrag_fast.apps.server.service import Service
 from ketrag_fast.errors import KetragError
 from ketrag_fast.page.assets import FILES, content

@@ -15,8 +15,17 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ketrag_fast.apps.server.options import is_local
-from ketrag_fast.apps.server.problems import LATE, Problem, error_json, log, status_of, stopping
-from ketrag_fast.apps.server.replies import JSON, json_bytes, log_text
+from ketrag_fast.apps.server.replies import (
+    JSON,
+    LATE,
+    Problem,
+    error_json,
+    json_bytes,
+    log,
+    log_text,
+    status_of,
+    stopping,
+)
 from ketrag_fast.errors import KetragError
 from ketrag_fast.page.assets import FILES
 

@@ -8,9 +8,8 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from ketrag_fast.apps.server.bodies import Field, Shape
-from ketrag_fast.apps.server.endpoints import INDEX, Call, Endpoint
-from ketrag_fast.apps.server.problems import Problem, stopping, without_paths
+from ketrag_fast.apps.server.endpoints import INDEX, Call, Endpoint, Field, Shape
+from ketrag_fast.apps.server.replies import Problem, stopping, without_paths
 from ketrag_fast.apps.server.service import Service
 from ketrag_fast.base.config import Settings, names
 from ketrag_fast.errors import InputError

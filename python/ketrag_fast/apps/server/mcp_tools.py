@@ -41,7 +41,7 @@ from ketrag_fast.apps.server.mcp_text import (
     themes_reply,
 )
 from ketrag_fast.apps.server.options import ServerOptions, is_local
-from ketrag_fast.apps.server.problems import error_json
+from ketrag_fast.apps.server.replies import error_json
 from ketrag_fast.apps.server.service import Indexes, OpenIndex, Service
 from ketrag_fast.errors import KetragError, UnknownName
 from ketrag_fast.query.limits import MOST_HOPS

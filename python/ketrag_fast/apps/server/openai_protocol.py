@@ -15,11 +15,9 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from ketrag_fast.apps.server.answering import STREAM, Answering, AnswerStream, answer_while_connected
-from ketrag_fast.apps.server.bodies import Field, Shape
-from ketrag_fast.apps.server.endpoints import Call, Endpoint
+from ketrag_fast.apps.server.endpoints import Call, Endpoint, Field, Shape
 from ketrag_fast.apps.server.guard import openai_error
-from ketrag_fast.apps.server.problems import Problem
-from ketrag_fast.apps.server.replies import event, json_reply
+from ketrag_fast.apps.server.replies import Problem, event, json_reply
 from ketrag_fast.apps.server.retrieval import LONGEST, fields_of, topics
 from ketrag_fast.apps.server.service import OpenIndex, Service
 from ketrag_fast.errors import KetragError

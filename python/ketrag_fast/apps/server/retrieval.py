@@ -6,11 +6,9 @@ from typing import Any, Final, cast
 
 from starlette.responses import Response
 
-from ketrag_fast.apps.server.bodies import Field, Shape
-from ketrag_fast.apps.server.endpoints import INDEX, Call, Endpoint
+from ketrag_fast.apps.server.endpoints import INDEX, Call, Endpoint, Field, Shape
 from ketrag_fast.apps.server.options import is_local
-from ketrag_fast.apps.server.problems import LATE, Problem, late_reply
-from ketrag_fast.apps.server.replies import JSON
+from ketrag_fast.apps.server.replies import JSON, LATE, Problem, late_reply
 from ketrag_fast.apps.server.service import Service
 from ketrag_fast.query.limits import MOST_HOPS
 from ketrag_fast.query.query import QueryFields

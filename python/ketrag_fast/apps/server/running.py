@@ -20,12 +20,11 @@ import uvicorn
 from starlette.applications import Starlette
 
 from ketrag_fast.apps.server.app import create_app
-from ketrag_fast.apps.server.bodies import check_fields
+from ketrag_fast.apps.server.endpoints import check_fields
 from ketrag_fast.apps.server.guard import HEADERS
 from ketrag_fast.apps.server.metrics import counts_file
 from ketrag_fast.apps.server.options import ServerOptions, is_local
-from ketrag_fast.apps.server.problems import Problem, busy, error_json, log, stopping
-from ketrag_fast.apps.server.replies import JSON, json_bytes
+from ketrag_fast.apps.server.replies import JSON, Problem, busy, error_json, json_bytes, log, stopping
 from ketrag_fast.apps.server.retrieval import LONGEST, fields_of, topics
 from ketrag_fast.apps.server.service import BATCH, Service
 from ketrag_fast.errors import ConfigError, KetragError

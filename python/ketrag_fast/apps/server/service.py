@@ -13,8 +13,7 @@ from typing import Any, Final
 
 from ketrag_fast.apps.server.metrics import Metrics
 from ketrag_fast.apps.server.options import ServerOptions, is_local
-from ketrag_fast.apps.server.problems import Problem, busy, late_reply, log
-from ketrag_fast.apps.server.replies import json_bytes
+from ketrag_fast.apps.server.replies import Problem, busy, json_bytes, late_reply, log
 from ketrag_fast.errors import ConfigError, KetragError
 from ketrag_fast.index import Index
 from ketrag_fast.query.query import QueryFields

@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from ketrag_fast.apps.server.metrics import FOLDER, folder, mark_dead
 from ketrag_fast.apps.server.options import ServerOptions
-from ketrag_fast.apps.server.problems import log
+from ketrag_fast.apps.server.replies import log
 from ketrag_fast.apps.server.running import serve
 from ketrag_fast.base.memory import enough_memory
 from ketrag_fast.errors import KetragError

@@ -11,7 +11,7 @@ from ketrag_fast.eval.comparison import plots
 from ketrag_fast.eval.comparison.outcome import Divided, Outcome, Report
 from ketrag_fast.eval.comparison.table import Table, build_table, overlap_table, score_table
 from ketrag_fast.eval.rows import ResultRow
-from ketrag_fast.page.style import html_page
+from ketrag_fast.page.assets import html_page
 from ketrag_fast.systems.registry import registry
 
 _TITLES = {"builds": "Builds compared", "systems": "Systems compared", "sweep": "Sweep"}

@@ -36,8 +36,15 @@ from ketrag_fast.errors import (
 )
 from ketrag_fast.index import Index
 from ketrag_fast.index.annotations import checked_examples, store_examples
-from ketrag_fast.index.on_ray.cluster import RayNode, address_of, connected, nodes_of
-from ketrag_fast.index.on_ray.tasks import ShardJob, build_shard, probe_of
+from ketrag_fast.index.on_ray.cluster import (
+    RayNode,
+    ShardJob,
+    address_of,
+    build_shard,
+    connected,
+    nodes_of,
+    probe_of,
+)
 from ketrag_fast.storage.durable import discard_folder, replace_file
 from ketrag_fast.storage.generation import current_number
 from ketrag_fast.storage.io_errors import writing

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ketrag_fast.apps.server.options import parse_indexes
-from ketrag_fast.apps.server.problems import without_paths
+from ketrag_fast.apps.server.replies import without_paths
 from ketrag_fast.apps.server.running import token_of
 from ketrag_fast.errors import ConfigError
 from tests.support.service import running
