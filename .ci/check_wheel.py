@@ -31,7 +31,7 @@ SOURCES: Final = (
     "Cargo.lock",
     "pyproject.toml",
     "README.md",
-    "rust/py/Cargo.toml",
+    "rust/module/Cargo.toml",
     "rust/core/Cargo.toml",
 )
 _CORES: Final = (".so", ".pyd")

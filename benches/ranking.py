@@ -28,8 +28,8 @@ from ketrag_fast.eval.metrics import bootstrap_interval, ndcg_at, recall
 from ketrag_fast.eval.question import Question
 from ketrag_fast.kernels import links as kernel
 from ketrag_fast.query.plan import plan_query
-from ketrag_fast.query.preparation import prepare
 from ketrag_fast.query.query import Query
+from ketrag_fast.query.ranking import prepare
 from walk import Corpus, passages
 
 F64 = NDArray[np.float64]

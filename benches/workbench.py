@@ -17,7 +17,7 @@ from common import ROOT, arguments, publish, target
 from common import result_table as table
 from ketrag_fast.apps.server.replies import json_bytes
 from ketrag_fast.kernels import drawing
-from ketrag_fast.page.assets import FILES, content
+from ketrag_fast.page.assets import FILES, content, graph_page
 from ketrag_fast.query.graph_view import OpenGraph
 from ketrag_fast.systems.spec.drawing import DrawableGraph, NodeBlock
 

@@ -15,7 +15,7 @@ from ketrag_fast.apps.cli.main import main
 from ketrag_fast.building.stages import blame_damage
 from ketrag_fast.errors import IndexDamaged, IndexIncompatible, KetragError, StageError
 from ketrag_fast.index.health import examine
-from ketrag_fast.storage.block_hashes import BLOCK
+from ketrag_fast.storage.arrays import BLOCK
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.manifest import SEAL, seal_of

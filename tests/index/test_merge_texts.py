@@ -11,7 +11,7 @@ import pytest
 from ketrag_fast import Index
 from ketrag_fast.base.progress import Event
 from ketrag_fast.errors import Cancelled, IndexDamaged
-from ketrag_fast.storage.document_texts import HASH_BYTES
+from ketrag_fast.storage.checksum import HASH_BYTES
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.published_texts import PublishedTexts
 from tests.support.merging import build, document

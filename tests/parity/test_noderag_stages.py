@@ -213,7 +213,7 @@ def test_a_single_stop_word_is_not_a_name_but_several_are(question: str, names: 
 
 def printed_nodes(index: Index, question: str) -> list[int]:
     """The nodes of a context in the order of the search; chunks by their units, which are whole chunks."""
-    from ketrag_fast.query.recipes import build_request, find_recipe
+    from ketrag_fast.query.modes import build_request, find_recipe
 
     opened = index._opened
     request = build_request(opened.settings, find_recipe("noderag"), [1_000_000])

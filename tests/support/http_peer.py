@@ -11,10 +11,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Self
 
-from ketrag_fast.models.http.addresses import address
 from ketrag_fast.models.http.client import Client
 from ketrag_fast.models.http.connections import Connections
-from ketrag_fast.models.http.retry import RetryPolicy
+from ketrag_fast.models.http.endpoints import RetryPolicy, address
 
 LIMIT = 1_000_000
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ketrag_fast import Document, Index, Settings
 from ketrag_fast.errors import DeadlineExceeded
 from ketrag_fast.models.embedders.query_vectors import QueryEmbedder
-from ketrag_fast.models.llms.open_models import Models
+from ketrag_fast.models.llms.registry import Models
 from ketrag_fast.query.answer.generation import answer_by
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout

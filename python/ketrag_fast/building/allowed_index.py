@@ -22,13 +22,13 @@ from ketrag_fast.base.progress import Meter, stopper
 from ketrag_fast.base.safe_io import read_regular
 from ketrag_fast.errors import ConfigError, IndexDamaged, IndexLocked, ModelMismatch
 from ketrag_fast.models.endpoint_trust import Trust
-from ketrag_fast.storage.allowed_folders import alone, drop_old
 from ketrag_fast.storage.checksum import text_digest
+from ketrag_fast.storage.copy_tables import copy_subset
 from ketrag_fast.storage.durable import discard_folder, write_json
 from ketrag_fast.storage.generation import current_number
 from ketrag_fast.storage.io_errors import writing
 from ketrag_fast.storage.layout import Layout
-from ketrag_fast.storage.subset_copy import copy_subset
+from ketrag_fast.storage.lock import alone, drop_old
 from ketrag_fast.systems.index_settings import settings_of, understood
 
 if TYPE_CHECKING:

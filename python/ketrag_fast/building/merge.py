@@ -21,10 +21,10 @@ from ketrag_fast.base.config.shards import Shards
 from ketrag_fast.base.progress import Callback, Limited, Meter
 from ketrag_fast.base.safe_io import read_regular
 from ketrag_fast.building import merge_parts
-from ketrag_fast.building.chunk_reading import ReadingPlan
 from ketrag_fast.building.ingest import as_they_are
 from ketrag_fast.building.merge_parts import MergePart, MergePlan, Prefer
-from ketrag_fast.building.runner import remember
+from ketrag_fast.building.model_settings import ReadingPlan
+from ketrag_fast.building.reports import remember
 from ketrag_fast.building.stages import Build
 from ketrag_fast.errors import (
     BackendError,
@@ -37,6 +37,7 @@ from ketrag_fast.errors import (
 )
 from ketrag_fast.models.endpoint_trust import Trust, endpoints_of
 from ketrag_fast.models.llms.registry import HEURISTIC, NONE
+from ketrag_fast.storage.copy_tables import new_tables
 from ketrag_fast.storage.durable import replace_file, sync_folder
 from ketrag_fast.storage.generation import (
     Generation,
@@ -47,7 +48,6 @@ from ketrag_fast.storage.generation import (
 from ketrag_fast.storage.io_errors import writing
 from ketrag_fast.storage.layout import MERGE, Layout
 from ketrag_fast.storage.lock import builder_lock
-from ketrag_fast.storage.merge_tables import new_tables
 from ketrag_fast.storage.source_table import SourceRow
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.index_settings import spec_here
@@ -230,8 +230,7 @@ def _settings(parts: Sequence[MergePart], given: Settings, shards: Shards | None
 
 def _find_model(parts: Sequence[MergePart], given: Settings) -> str:
     """Return the first of the parts' specs that gives their model on this machine."""
-    from ketrag_fast.models.embedders.load_options import options_of
-    from ketrag_fast.models.embedders.registry import fingerprint
+    from ketrag_fast.models.embedders.registry import fingerprint, options_of
 
     stored = parts[0].manifest.models.get("embedder")
     named = [str(part.settings["embedder"]) for part in parts]

@@ -24,13 +24,13 @@ from ketrag_fast.building.reuse import HASHES, UNITS
 from ketrag_fast.errors import ConfigError, DocumentError, IndexDamaged, IndexMissing, ModelMismatch
 from ketrag_fast.models.embedders.fingerprint import Identity, closeness
 from ketrag_fast.models.embedders.protocol import least_cosine
+from ketrag_fast.storage.copy_tables import Place
+from ketrag_fast.storage.document_table import Known
 from ketrag_fast.storage.generation import MANIFEST, current_number, open_generation
 from ketrag_fast.storage.layout import SHORT_HASH, Layout
 from ketrag_fast.storage.manifest import Manifest, read_manifest
-from ketrag_fast.storage.merge_tables import Place
-from ketrag_fast.storage.published_rows import are_as_published
 from ketrag_fast.storage.source_table import SourceRow
-from ketrag_fast.storage.tables import Known, Tables
+from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.index_settings import settings_of
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.removed_variants import require_known_variant
@@ -107,9 +107,8 @@ def _verify(tables: Tables, folder: Path) -> None:
         record = generation.manifest.stages.get(UNITS)
         if record is not None and generation.delta is None and sound(folder / UNITS, record):
             units, hashes = generation.stages[UNITS], tables.contents()[:, :SHORT_HASH]
-            every = np.arange(len(hashes))
-            if np.array_equal(units[HASHES], hashes) and are_as_published(tables, units, every):
-                tables.set_verified()
+            if np.array_equal(units[HASHES], hashes):
+                tables.verify_unchanged(units, np.arange(len(hashes)))
     except (IndexDamaged, ValueError):
         pass  # the documents may be intact, and if not, the error names them
     tables.verify()

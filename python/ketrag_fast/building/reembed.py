@@ -14,21 +14,23 @@ from pathlib import Path
 
 from ketrag_fast.base.config import Settings, build_settings, names
 from ketrag_fast.base.progress import Callback, Limited
-from ketrag_fast.building.chunk_reading import plan
 from ketrag_fast.building.ingest import as_they_are
-from ketrag_fast.building.model_settings import settings_for, stored_identity
-from ketrag_fast.building.runner import remember
+from ketrag_fast.building.model_settings import plan, settings_for, stored_identity
+from ketrag_fast.building.reports import remember
+from ketrag_fast.building.runner import BuildOptions, build
 from ketrag_fast.building.stages import Build
 from ketrag_fast.errors import IndexMissing, ModelMismatch
 from ketrag_fast.models.embedders.build_model import VectorSource
 from ketrag_fast.models.embedders.fingerprint import Identity, require_same
 from ketrag_fast.models.endpoint_trust import Trust
 from ketrag_fast.storage.durable import discard_folder
+from ketrag_fast.storage.earlier_format import upgrade_format
 from ketrag_fast.storage.generation import finish_publication, newest_whole, prune
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock
 from ketrag_fast.storage.tables import Tables
-from ketrag_fast.systems.planning import Planner
+from ketrag_fast.systems.planning import Planner, stages_on
+from ketrag_fast.systems.shared import VECTORS
 from ketrag_fast.systems.spec.stage import Stage
 from ketrag_fast.types import BuildReport
 
@@ -117,3 +119,24 @@ def _drop_unfinished(layout: Layout) -> None:
     """Delete the stages of an interrupted build: they were computed with the dropped vectors."""
     for leftover in layout.work.iterdir():
         discard_folder(leftover)
+
+
+def upgrade(
+    path: str | os.PathLike[str],
+    stages: Sequence[Stage] | Planner,
+    settings: Settings,
+    *,
+    progress: Callback | None = None,
+) -> BuildReport:
+    """Upgrade the index at `path`; only the embedder and the run settings of `settings` count.
+
+    Texts, words and links are reused; all stages that depend on vectors are computed again. No source is
+    read. Raises IndexMissing, IndexIncompatible for other formats, and what `runner.build` raises.
+    """
+    layout = Layout(Path(path))
+    layout.require()
+    with builder_lock(layout):
+        upgrade_format(layout, stages_on(VECTORS.name))
+    wanted = {"embedder", *names("run")}
+    given = Settings(**{name: value for name, value in settings.given.items() if name in wanted})
+    return build(path, (), stages, given, BuildOptions(others="keep"), progress)

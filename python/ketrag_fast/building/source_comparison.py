@@ -6,7 +6,8 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Generator, Iterable, Iterator
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final, Literal
@@ -14,21 +15,25 @@ from typing import Final, Literal
 from ketrag_fast.base.config import Settings
 from ketrag_fast.base.config.shards import Shards, shards_of
 from ketrag_fast.base.progress import Meter
-from ketrag_fast.building.file_reading import FileSelection, UniqueIds, check_document, find_files, read_jobs
-from ketrag_fast.building.sources import SourceTask
+from ketrag_fast.building.sources import (
+    FileSelection,
+    SourceTask,
+    UniqueIds,
+    check_document,
+    find_files,
+    read_jobs,
+)
 from ketrag_fast.building.unchanged import UnchangedFiles, is_recorded
 from ketrag_fast.errors import Cancelled, DocumentError
 from ketrag_fast.readers import ALONE, Item, SourceFile, SourceFiles, is_glob, single
 from ketrag_fast.readers.file_types import BY_SUFFIX
 from ketrag_fast.readers.sandbox import UNCHANGED, Apart, ReadJob
-from ketrag_fast.storage.document_hashes import hash_purged_id
-from ketrag_fast.storage.source_files import FileReading
-from ketrag_fast.storage.source_stamps import SourceStamps, path_hash, stamps_of
-from ketrag_fast.storage.source_table import SourceRow
-from ketrag_fast.storage.tables import Known
+from ketrag_fast.storage.checksum import hash_purged_id
+from ketrag_fast.storage.document_table import Known
+from ketrag_fast.storage.source_files import SourceStamps, path_hash, stamps_of
+from ketrag_fast.storage.source_table import FileReading, SourceRow
 from ketrag_fast.types import Document, Failure
-from ketrag_fast.types.document_batch import DocumentBatch
-from ketrag_fast.types.documents import ENCODING, NOTES
+from ketrag_fast.types.documents import ENCODING, NOTES, DocumentBatch
 
 _LONGEST_NAME: Final = 40
 _NAMED_ALIKE: Final = ALONE | {UNCHANGED}
@@ -78,41 +83,49 @@ class BatchInsert:
 Step = DocumentChange | DocumentMove | BatchInsert
 
 
-@dataclass(slots=True)
 class SourceComparison:
-    """The stored documents (`known`, by id), what the sources have of them, and what was skipped."""
+    """The stored documents, what the sources have of them, and what was skipped.
 
-    known: dict[str, Known]
-    removed: set[str]
-    settings: Settings
-    meter: Meter
-    seen: set[str] = field(default_factory=set)
-    """The ids of all documents that stay or are stored."""
-    kept: set[str] = field(default_factory=set)
-    """Those of them that are of sources which are not read, until a program gives a document with the id."""
-    failures: list[Failure] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    passed_over: int = 0
-    """The number of documents that were removed earlier and are not restored."""
-    elsewhere: int = 0
-    """The number of skipped files and documents of other shards."""
-    skipped: list[Failure] = field(default_factory=list)
-    """Files of unknown formats, files that programs wrote, and hidden parts."""
-    unsure: list[Failure] = field(default_factory=list)
-    """Files whose encoding was guessed and may be wrong."""
-    unchanged: UnchangedFiles | None = None
-    """The files that need not be parsed; None if all are read."""
-    shards: Shards | None = None
-    ids: UniqueIds = field(default_factory=UniqueIds)
-    stamps: dict[str, SourceStamps] = field(default_factory=dict)
-    """Sizes and times of the files of each source that was listed, before they were read."""
-    _read: dict[str, int] = field(default_factory=dict)
-    _bytes: int = 0
-    _by_source: dict[int, list[str]] | None = None
+    Attributes:
+        known: The stored documents by id.
+        removed: Ids of documents that were removed.
+        unchanged: The files that need not be parsed; None if all are read.
+        seen: The ids of all documents that stay or are stored.
+        kept: Those of sources that are not read, until a program gives a document with the id.
+        passed_over: The number of documents that were removed earlier and are not restored.
+        elsewhere: The number of skipped files and documents of other shards.
+        skipped: Files of unknown formats, files that programs wrote, and hidden parts.
+        unsure: Files whose encoding was guessed and may be wrong.
+        stamps: Sizes and times of the files of each source that was listed, before they were read.
+    """
 
-    def __post_init__(self) -> None:
-        self.shards = shards_of(self.settings.shard)
-        self.ids = UniqueIds(lambda name: self.known[name].source if name in self.known else None)
+    def __init__(
+        self,
+        known: dict[str, Known],
+        removed: set[str],
+        settings: Settings,
+        meter: Meter,
+        unchanged: UnchangedFiles | None = None,
+    ) -> None:
+        self.known = known
+        self.removed = removed
+        self.settings = settings
+        self.unchanged = unchanged
+        self.shards: Shards | None = shards_of(settings.shard)
+        self.seen: set[str] = set()
+        self.kept: set[str] = set()
+        self.failures: list[Failure] = []
+        self.warnings: list[str] = []
+        self.skipped: list[Failure] = []
+        self.unsure: list[Failure] = []
+        self.stamps: dict[str, SourceStamps] = {}
+        self.passed_over = self.elsewhere = 0
+        self._meter = meter
+        self._ids = UniqueIds(lambda name: known[name].source if name in known else None)
+        self._read: dict[str, int] = {}
+        """The source that has each file."""
+        self._bytes = 0
+        self._by_source: dict[int, list[str]] | None = None
 
     def changes(self, task: SourceTask, sandbox: Apart) -> Iterator[Step]:
         """Yield a change for each document of a source that is not stored as it is."""
@@ -121,7 +134,7 @@ class SourceComparison:
         elif task.action in ("replace", "extend"):
             yield from self._compare_documents(task)
         elif task.action == "keep":
-            self.ids.keep(task.row)
+            self._ids.keep(task.row)
             self._keep_all(task.row)
 
     def _compare_documents(self, task: SourceTask) -> Iterator[DocumentChange | DocumentMove]:
@@ -146,19 +159,19 @@ class SourceComparison:
             return
         named = files.files[0][0] if len(files.files) == 1 and not Path(source.spec).is_dir() else None
         selection = ComparedFiles(self, task, named)
-        jobs = read_jobs(files, self.settings, selection)
+        jobs = selection.note_kinds(read_jobs(files, self.settings, selection))
         order = {path: number for number, (_, path) in enumerate(files.files)} if self.shards else {}
         place = 0
         compared: set[str] = set()
-        readings = sandbox.read_batches(selection.note_kinds(jobs), self._check_stop)
-        for number, (file, items) in enumerate(readings, 1):
-            self.meter.note = _file_note(number, len(files.files), self._bytes, file.id)
+        for number, (file, items) in enumerate(sandbox.read_batches(jobs, self._check_stop), 1):
+            self._meter.note = _file_note(number, len(files.files), self._bytes, file.id)
             place = order.get(file.path, 0) << _MOST_ITEMS if self.shards else place
             before, passed_over = len(self.seen), self.passed_over
             place = yield from self._compare_file(selection, file, items, place)
             if passed_over == self.passed_over or before < len(self.seen):
                 compared.add(str(file.path))
-            self._bytes += _size(file)
+            with suppress(OSError):
+                self._bytes += file.size()
         for failure in selection.failures:
             self._fail(failure)
         # Of the other files only hashes are kept: they may be those of documents that were removed.
@@ -181,28 +194,33 @@ class SourceComparison:
         if not files.files and is_glob(source.spec) and self._has_lost_folder(source):
             self._keep_unread(source, "nothing matches it any more, and its folder may be missing")
             return None
-        self.stamps[source.spec] = _stamps_of(source.spec, files, now)
-        files = self.ids.rename(source, files)
+        folders, paths = list(files.folders or ()), [str(path) for _, path in files.files]
+        stamps, count = stamps_of([*folders, *paths], now), len(folders)
+        self.stamps[source.spec] = SourceStamps(
+            source.spec,
+            dict(zip(folders, stamps[:count], strict=True)),
+            dict(zip(paths, stamps[count:], strict=True)),
+            is_complete=files.folders is not None,
+        )
         if not files.files and not files.failures:
             self.warnings.append(f"the source {source.label} has no files")
         for failure in files.failures:
             self._fail(failure)
-        return files
+        return self._ids.rename(source, files)
 
     def _compare_file(
         self, selection: ComparedFiles, file: SourceFile, items: Iterable[Item | DocumentBatch], place: int
     ) -> Generator[Step, None, int]:
         """Yield the changes of one file, record that it was read, and return the next position."""
-        task, kind = selection.task, selection.kinds[file.id]
-        source = task.row.number
+        task, kind, unchanged = selection.task, selection.kinds[file.id], self.unchanged
         if file.id in selection.reused:
             place = yield from self._keep_file(task, place, file, selection.reused[file.id])
         failed, passed_over = len(self.failures), self.passed_over
-        recorded = self.unchanged is not None and is_recorded(kind)
+        recorded = unchanged is not None and is_recorded(kind)
         documents: dict[str, str] = {}
         for batch in items:
             if isinstance(batch, DocumentBatch) and self._are_new(batch):
-                yield BatchInsert(batch, batch.contents, source, place)
+                yield BatchInsert(batch, batch.contents, task.row.number, place)
                 place += len(batch)
                 continue
             for item in single((batch,)):
@@ -210,11 +228,12 @@ class SourceComparison:
                 if change is not None:
                     yield change
                 if recorded and isinstance(item, Document):
-                    documents[item.id] = self._content(item.id, change)
-        if self.unchanged is not None and passed_over == self.passed_over:
-            self.unchanged.add(source, file, kind, documents, self.failures[failed:])
-        if self.unchanged is not None and file.id == selection.named and kind not in _NAMED_ALIKE:
-            self.unchanged.add_named(source, file.id)
+                    stored = change or self.known.get(item.id)
+                    documents[item.id] = "" if stored is None else stored.content
+        if unchanged is not None and passed_over == self.passed_over:
+            unchanged.add(task.row.number, file, kind, documents, self.failures[failed:])
+        if unchanged is not None and file.id == selection.named and kind not in _NAMED_ALIKE:
+            unchanged.add_named(task.row.number, file.id)
         return place
 
     def is_repeated(self, path: str, source: int) -> bool:
@@ -235,12 +254,6 @@ class SourceComparison:
                 self._by_source[one.source].append(name)
         return self._by_source.get(source, [])
 
-    def _content(self, name: str, change: DocumentChange | None) -> str:
-        """Return the content hash of a document that was compared; "" if it is not stored."""
-        if change is not None:
-            return change.content
-        return self.known[name].content if name in self.known else ""
-
     def _skip_missing(self, source: SourceRow) -> None:
         """Remove the documents of a deleted file.
 
@@ -259,7 +272,7 @@ class SourceComparison:
 
     def _keep_unread(self, source: SourceRow, why: str) -> None:
         """Keep the documents of a source that cannot be read, and report it."""
-        self.ids.keep(source)
+        self._ids.keep(source)
         count = len(self._stored_ids(source.number))
         self._keep_all(source)
         if self.unchanged is not None:
@@ -333,7 +346,7 @@ class SourceComparison:
         return True
 
     def _check_stop(self) -> None:
-        if self.meter(len(self.seen)) is False:
+        if self._meter(len(self.seen)) is False:
             raise Cancelled("stopped while reading the sources")
 
     def _change_of(
@@ -449,19 +462,6 @@ class ComparedFiles(FileSelection):
             yield file, kind
 
 
-def _stamps_of(spec: str, files: SourceFiles, now: int) -> SourceStamps:
-    """Return the stamps of the files of a source that are about to be read, and were listed from `now` on."""
-    folders, paths = list(files.folders or ()), [str(path) for _, path in files.files]
-    stamps = stamps_of([*folders, *paths], now)
-    return SourceStamps(
-        spec,
-        dict(zip(folders, stamps[: len(folders)], strict=True)),
-        dict(zip(paths, stamps[len(folders) :], strict=True)),
-        set(),
-        files.folders is not None,
-    )
-
-
 def _repeated_id(name: str) -> Failure:
     problem = f"the id {name!r} is already in use; the first document with it is kept"
     return Failure(name.encode("utf-8", "backslashreplace").decode(), "document", problem)
@@ -472,10 +472,3 @@ def _file_note(number: int, files: int, size: int, name: str) -> str:
     shown = "".join(mark if mark.isprintable() else "?" for mark in name[-_LONGEST_NAME:])
     cut = "…" if len(name) > _LONGEST_NAME else ""
     return f"file {number:,} of {files:,}, {size / 1e6:,.1f} MB, {cut}{shown}"
-
-
-def _size(file: SourceFile) -> int:
-    try:
-        return file.size()
-    except OSError:
-        return 0

@@ -19,9 +19,9 @@ from ketrag_fast.readers.ocr import check_ocr
 from ketrag_fast.readers.sandbox import UNCHANGED
 from ketrag_fast.readers.version import readers_version
 from ketrag_fast.storage.checksum import file_digest
-from ketrag_fast.storage.source_files import FileKey, FileReading
-from ketrag_fast.storage.source_stamps import Stamp, StoredStamps
-from ketrag_fast.storage.tables import Known
+from ketrag_fast.storage.document_table import Known
+from ketrag_fast.storage.source_files import Stamp, StoredStamps
+from ketrag_fast.storage.source_table import FileKey, FileReading
 from ketrag_fast.types import Failure
 
 _SETTLED: Final = 2_000_000_000

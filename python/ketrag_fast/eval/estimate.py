@@ -25,19 +25,27 @@ import numpy as np
 
 from ketrag_fast.base.config import Settings, build_settings, resolve
 from ketrag_fast.base.progress import Callback
-from ketrag_fast.building.file_reading import FileSelection, find_files, read_jobs, sandbox_pool, usable_item
-from ketrag_fast.building.sources import Sources, absolute, split_sources
+from ketrag_fast.building.sources import (
+    FileSelection,
+    Sources,
+    absolute,
+    find_files,
+    read_jobs,
+    sandbox_pool,
+    split_sources,
+    usable_item,
+)
 from ketrag_fast.eval.prices import Bill, Prices, bill, embedded_bytes
 from ketrag_fast.index import Index
 from ketrag_fast.kernels.text import count_tokens, unpack
 from ketrag_fast.models.embedders.registry import BUILTIN, parse
+from ketrag_fast.models.extraction.chunk_reader import prompt_options
 from ketrag_fast.models.extraction.heuristic import extract
 from ketrag_fast.models.extraction.prompt import build_prompt, follow_up
-from ketrag_fast.models.extraction.reader_choice import prompt_options
 from ketrag_fast.models.llms.registry import HEURISTIC, NONE, is_model, parse_spec
 from ketrag_fast.readers import Item
 from ketrag_fast.readers.sandbox import ReadJob
-from ketrag_fast.storage.document_hashes import content_of
+from ketrag_fast.storage.checksum import content_of
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.read_only import contents
 from ketrag_fast.systems.index_settings import stored_settings, with_modes

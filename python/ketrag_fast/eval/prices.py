@@ -201,23 +201,6 @@ def usd_text(usd: float | None) -> str:
 Stages = Mapping[str, Mapping[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class Rate:
-    """The rate of an embedding model on this machine, from the first complete build of the report."""
-
-    tokens_per_byte: float
-    seconds_per_token: float
-
-    def tokens(self, size: int) -> int:
-        """Convert bytes of text to tokens."""
-        return round(self.tokens_per_byte * size)
-
-
-def rate_of(tokens: int, seconds: float, size: int) -> Rate:
-    """Return the rate measured in one build."""
-    return Rate(tokens / max(size, 1), seconds / max(tokens, 1))
-
-
 def embedded_bytes(stages: Stages, made: Collection[str]) -> int:
     """Return the total bytes of text that these stages embed: units and chunks with titles, sentences,
     titles, and texts that stages of systems declare.

@@ -11,8 +11,7 @@ from typing import Any, Protocol
 from ketrag_fast.errors import BackendMissing, ModeUnavailable
 from ketrag_fast.eval import metrics
 from ketrag_fast.eval.question import DataSet, Question
-from ketrag_fast.eval.results import CUT, Result
-from ketrag_fast.eval.rows import ResultRow, summarise
+from ketrag_fast.eval.results import CUT, Result, ResultRow, summarise
 from ketrag_fast.query.answer.forms import LETTERS, ranking
 
 _KEPT_LINES = 8192  # with lines of up to _KEPT_LENGTH characters: up to about 64 MB

@@ -11,8 +11,8 @@ from ketrag_fast.base.config import Settings, names
 from ketrag_fast.errors import InputError
 from ketrag_fast.index.state import IndexState
 from ketrag_fast.query.query import Filter
-from ketrag_fast.storage.build_progress import progress_shown
 from ketrag_fast.storage.layout import MERGE, Layout
+from ketrag_fast.storage.lock import progress_shown
 from ketrag_fast.systems.index_settings import begun_settings
 from ketrag_fast.systems.planning import stages_for
 
@@ -63,9 +63,9 @@ def read_sources(sources: Sources, settings: Settings) -> Iterator[Document | Fa
 
     Raises DocumentError if a source is missing.
     """
-    from ketrag_fast.building import file_reading
+    from ketrag_fast.building.sources import read_sources as read
 
-    return file_reading.read_sources(sources, settings)
+    return read(sources, settings)
 
 
 def has_begun(path: Path) -> bool:
@@ -86,7 +86,7 @@ def reembed_index(path: PathText, settings: Settings, *, progress: Callback | No
 
 def upgrade_index(path: PathText, settings: Settings, *, progress: Callback | None) -> BuildReport:
     """Upgrade an index of the previous format."""
-    from ketrag_fast.building.upgrade import upgrade
+    from ketrag_fast.building.reembed import upgrade
 
     with progress_shown(Layout(Path(path)), progress) as shown:
         return upgrade(path, stages_for, settings, progress=shown)
@@ -146,13 +146,16 @@ def preview_update(
     remove: str | Sequence[str],
     where: Filter | None,
     settings: Settings,
-    **options: Any,
+    *,
+    others: Others,
+    progress: Callback | None,
 ) -> Preview:
-    """Return the changes that an update would make; with `others`, the changes that a build would make."""
+    """Return the changes that an update would make; with `others` = "read", those that a build would make."""
+    from ketrag_fast.building.ingest import Change
     from ketrag_fast.building.preview import preview
 
-    condition = _removal_condition(where)
-    return preview(Path(path), add, _patterns(remove), settings, where=condition, **options)
+    change = Change(add, others, _patterns(remove), _removal_condition(where))
+    return preview(Path(path), change, settings, progress)
 
 
 def others_of(reread: bool, replace: bool) -> Others:

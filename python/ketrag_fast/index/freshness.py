@@ -12,8 +12,7 @@ from ketrag_fast import _core
 from ketrag_fast.errors import IndexLocked, KetragError, ReadOnly
 from ketrag_fast.storage import read_only as reading
 from ketrag_fast.storage.layout import Layout
-from ketrag_fast.storage.origins import base_of
-from ketrag_fast.storage.source_stamps import SourceStamps, path_hash, read_stamps
+from ketrag_fast.storage.source_files import SourceStamps, base_of, path_hash, read_stamps
 from ketrag_fast.types.wording import counted
 
 if TYPE_CHECKING:
@@ -106,7 +105,7 @@ def check(folder: Path) -> Freshness:
 
 def _count_new(source: SourceStamps, folder: Path) -> int:
     """Return the number of files that were added to a source since it was read."""
-    from ketrag_fast.building.file_reading import find_files
+    from ketrag_fast.building.sources import find_files
     from ketrag_fast.errors import DocumentError
 
     try:

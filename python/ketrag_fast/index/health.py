@@ -13,12 +13,11 @@ from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import ConfigError, IndexDamaged, IndexMissing, KetragError
 from ketrag_fast.storage.bundle import digest_of
 from ketrag_fast.storage.database import connect
-from ketrag_fast.storage.file_records import REPAIR
+from ketrag_fast.storage.disk_usage import notes
 from ketrag_fast.storage.generation import current_number, lost_number, open_generation
-from ketrag_fast.storage.io_errors import writing
+from ketrag_fast.storage.io_errors import REPAIR, writing
 from ketrag_fast.storage.journal import Journal
 from ketrag_fast.storage.layout import MERGE, Layout
-from ketrag_fast.storage.leftovers import notes
 from ketrag_fast.storage.manifest import read_json
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.storage.vector_cache import VectorTable

@@ -16,14 +16,13 @@ from ketrag_fast.index.freshness import PastBuild, past_builds
 from ketrag_fast.index.querying import retrieve_many
 from ketrag_fast.index.state import IndexState
 from ketrag_fast.query import inspect
-from ketrag_fast.query.limits import check_text, core_text
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.plan import plan_query
-from ketrag_fast.query.query import Filter, QueryFields, as_query
+from ketrag_fast.query.query import Filter, QueryFields, as_query, check_text, core_text
 from ketrag_fast.query.retrieval import run_plan
 from ketrag_fast.storage import read_only as reading
-from ketrag_fast.storage.build_progress import read_progress
 from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.lock import read_progress
 from ketrag_fast.types import Document, Entity
 
 if TYPE_CHECKING:
@@ -33,8 +32,8 @@ if TYPE_CHECKING:
     from ketrag_fast.base.filters import Condition
     from ketrag_fast.index.difference import ComparedIndex, IndexDifference
     from ketrag_fast.models.embedders.protocol import Role
-    from ketrag_fast.query.prepared import Plan
-    from ketrag_fast.query.themes.found import FoundThemes
+    from ketrag_fast.query.core_plans import Plan
+    from ketrag_fast.query.themes.clusters import FoundThemes
     from ketrag_fast.systems.spec.system import Node
     from ketrag_fast.types import GraphView, Listed, Span
 
@@ -101,7 +100,7 @@ class Inspection:
     @enough_memory()
     def files(self, documents: Iterable[str]) -> dict[str, Path]:
         """Return the existing source file of each document, by document id."""
-        from ketrag_fast.storage.origins import file_of
+        from ketrag_fast.storage.source_files import file_of
         from ketrag_fast.storage.tables import Tables
 
         tables = Layout(self._state.folder).tables
@@ -294,7 +293,7 @@ class Inspection:
 
     def tokens(self, texts: Sequence[str]) -> int:
         """Return the total number of tokens in texts, counted as this index does."""
-        return inspect.tokens(self._opened, texts)
+        return sum(self._opened.count_tokens(texts))
 
     def embeds(self, mode: str | None = None) -> bool:
         """Return whether queries in a mode are embedded by a model."""
@@ -312,7 +311,7 @@ class Inspection:
             >>> json.loads(plan.answer("Who sailed the Fram?"))["passages"][0]["document"]
             'fram'
         """
-        from ketrag_fast.query.prepared import prepare_plan
+        from ketrag_fast.query.core_plans import prepare_plan
 
         state, query = self._state.visible(as_query("prepared", fields))
         return prepare_plan(state.opened, state.path, query, write)
@@ -324,7 +323,7 @@ class Inspection:
         Returns the number of bytes read, at most the setting `memory`. Raises Cancelled once `go_on` returns
         False.
         """
-        from ketrag_fast.query.warming import warm_up
+        from ketrag_fast.query.core_plans import warm_up
 
         if self._opened.questions is not None:
             self._opened.questions.load()

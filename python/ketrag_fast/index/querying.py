@@ -10,10 +10,19 @@ from typing import TYPE_CHECKING, Any
 from ketrag_fast import _core
 from ketrag_fast.errors import InputError
 from ketrag_fast.index.state import IndexState
-from ketrag_fast.query.limits import Clock, check_budget, check_top
 from ketrag_fast.query.plan import plan_query
-from ketrag_fast.query.query import Filter, Query, QueryFields, as_query, batches_of
-from ketrag_fast.query.retrieval import check_threads, run_plan
+from ketrag_fast.query.query import (
+    Clock,
+    Filter,
+    Query,
+    QueryFields,
+    as_query,
+    batches_of,
+    check_budget,
+    check_threads,
+    check_top,
+)
+from ketrag_fast.query.retrieval import run_plan
 from ketrag_fast.types import Context
 
 if TYPE_CHECKING:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 from ketrag_fast.base.config import Settings
 from ketrag_fast.base.progress import Meter, stopper
 from ketrag_fast.errors import IndexDamaged, IndexMissing, InputError
-from ketrag_fast.query.limits import Clock
 from ketrag_fast.query.open_generation import Opened, load
-from ketrag_fast.query.query import Filter, Query
+from ketrag_fast.query.query import Clock, Filter, Query
 from ketrag_fast.storage.generation import MANIFEST, current_number, stamp_of
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.manifest import read_manifest
@@ -70,7 +69,7 @@ class IndexState:
             return False
         latest, folder, whole = self._load(opened, clock)
         if warm:
-            from ketrag_fast.query.warming import warm_up
+            from ketrag_fast.query.core_plans import warm_up
 
             warm_up(latest, self.path)
         self._now, self.folder, self._whole = latest, folder, whole

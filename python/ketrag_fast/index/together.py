@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 from ketrag_fast.base.memory import enough_memory
 from ketrag_fast.errors import ModeUnavailable
 from ketrag_fast.index.index import Index
-from ketrag_fast.query.limits import Clock
-from ketrag_fast.query.query import QueryFields
+from ketrag_fast.query.query import Clock, QueryFields
 from ketrag_fast.types import Context, Passage
-from ketrag_fast.types.wording import NOTHING_FITS
+from ketrag_fast.types.contexts import NOTHING_FITS
 
 if TYPE_CHECKING:
     from ketrag_fast.types import Answer

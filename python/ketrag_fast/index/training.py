@@ -13,9 +13,9 @@ from ketrag_fast.base.memory import enough_memory
 from ketrag_fast.errors import ConfigError, ModeUnavailable
 from ketrag_fast.index.index import Index
 from ketrag_fast.kernels.text import unpack
-from ketrag_fast.query.limits import check_text, core_text
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.python_channels import fitted_vectors
+from ketrag_fast.query.query import check_text, core_text
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.shared.rows import strings
 from ketrag_fast.systems.spec.function_ref import resolve

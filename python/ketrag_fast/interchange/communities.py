@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ketrag_fast.errors import BackendMissing
 from ketrag_fast.interchange.graph_part import GraphPart
-from ketrag_fast.query.themes.found import FoundThemes
+from ketrag_fast.query.themes.clusters import FoundThemes
 from ketrag_fast.systems.spec.graph_tables import NO_COMMUNITY
 from ketrag_fast.types import Theme
 

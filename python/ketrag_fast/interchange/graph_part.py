@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ketrag_fast.errors import IndexDamaged, InputError
 from ketrag_fast.index import Index
-from ketrag_fast.storage.file_records import REPAIR
+from ketrag_fast.storage.io_errors import REPAIR
 from ketrag_fast.systems.shared.graph_columns import texts_at
 from ketrag_fast.systems.shared.rows import documents_of, strings, unit_owners
 from ketrag_fast.systems.spec.drawing import DrawableGraph, NodeBlock

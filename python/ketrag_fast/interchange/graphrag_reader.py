@@ -11,8 +11,8 @@ from ketrag_fast.errors import DocumentError
 from ketrag_fast.interchange.communities import NO_MODEL
 from ketrag_fast.interchange.extracted import Extracted, ExtractedReport
 from ketrag_fast.interchange.graphrag_tables import OWN_ID
-from ketrag_fast.models.embedders.quiet_imports import import_quietly
 from ketrag_fast.models.extraction.graphrag import tables_below
+from ketrag_fast.models.optional_imports import import_quietly
 from ketrag_fast.types import Document
 
 _DOCUMENT_TABLES: Final = ("documents", "create_final_documents", "create_base_documents")

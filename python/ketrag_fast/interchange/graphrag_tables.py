@@ -22,7 +22,7 @@ from ketrag_fast.interchange.communities import (
     theme_report,
 )
 from ketrag_fast.interchange.graph_part import BATCH, I64, GraphPart, Passages, Tick, pairs_of
-from ketrag_fast.models.embedders.quiet_imports import import_quietly
+from ketrag_fast.models.optional_imports import import_quietly
 from ketrag_fast.systems.spec.graph_tables import Column
 
 OWN_ID: Final = "ketrag_id"

@@ -23,7 +23,7 @@ from ketrag_fast.interchange.extracted import Extracted
 from ketrag_fast.interchange.graphrag_reader import read_graphrag
 from ketrag_fast.interchange.lightrag_reader import read_lightrag
 from ketrag_fast.interchange.targets import remove, replaced
-from ketrag_fast.models.extraction import cleaning as clean
+from ketrag_fast.models.extraction import records as clean
 from ketrag_fast.models.extraction.grounding import Source
 from ketrag_fast.models.extraction.recording import RecordingWriter
 from ketrag_fast.models.extraction.records import EntityRecord, Extraction, RelationRecord

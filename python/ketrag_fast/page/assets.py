@@ -83,8 +83,6 @@ def _colours(values: tuple[str, ...]) -> str:
     return "".join(f"--c{number}:{value};" for number, value in enumerate(values))
 
 
-_SERIES: Final = "".join(f".s{n}{{--c:var(--c{n})}}" for n in range(len(_LIGHT)))
-
 STYLE: Final = f"""
 :root{{--ink:#1c1d22;--soft:#5b5e69;--line:#dcdee4;--paper:#fff;--panel:#f6f7f9;--bad:#a5231a;{_colours(_LIGHT)}}}
 @media(prefers-color-scheme:dark){{:root{{--ink:#e8e9ee;--soft:#a2a6b3;--line:#3a3d47;--paper:#16171b;
@@ -95,7 +93,7 @@ font:15px/1.5 system-ui,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}}
 main{{max-width:1000px;margin:0 auto;padding:24px 20px 64px}}
 h1{{font-size:26px;line-height:1.2;margin:0 0 4px}}
 h2{{font-size:19px;margin:36px 0 10px}}
-.about,.note,figcaption,summary span{{color:var(--soft)}}
+.about,.note,figcaption{{color:var(--soft)}}
 .about{{margin:0 0 20px}}
 .note{{margin:4px 0}}
 .bad{{color:var(--bad);border-left:3px solid var(--bad);padding-left:10px;overflow-wrap:anywhere}}
@@ -105,25 +103,13 @@ figcaption{{margin-bottom:8px}}
 svg{{display:block;width:100%;height:auto}}
 text{{font:12px system-ui,"Segoe UI",Roboto,"DejaVu Sans",sans-serif;fill:var(--ink)}}
 text.t{{fill:var(--soft)}}
-.g{{stroke:var(--line);stroke-width:1}}
-.w{{stroke:var(--c);stroke-width:2;opacity:.55}}
-.p{{fill:var(--c)}}
-.b{{fill:var(--c)}}
-.l{{fill:none;stroke:var(--c);stroke-width:2}}
-{_SERIES}
-.legend{{margin:8px 0 0;font-size:13px}}
-.k{{display:inline-flex;align-items:center;margin-right:18px}}
-.k i{{width:11px;height:11px;border-radius:3px;background:var(--c);margin-right:6px}}
-.wide{{overflow-x:auto}}
 table{{border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums}}
 th,td{{padding:5px 10px;border-bottom:1px solid var(--line);text-align:right;white-space:nowrap}}
 th{{color:var(--soft);font-weight:600;vertical-align:bottom}}
 th:first-child,td:first-child{{text-align:left;padding-left:0}}
 details{{border-bottom:1px solid var(--line);padding:6px 0}}
 summary{{cursor:pointer;overflow-wrap:anywhere}}
-summary span{{font-size:12px;margin-left:6px}}
 details p{{margin:6px 0;overflow-wrap:anywhere}}
-details td{{white-space:normal;max-width:340px;overflow-wrap:anywhere}}
 @media print{{details{{break-inside:avoid}}figure{{break-inside:avoid}}}}
 """
 """The style sheet. It loads no other files or fonts."""

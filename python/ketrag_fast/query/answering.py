@@ -14,7 +14,7 @@ import numpy as np
 from ketrag_fast.base.config.fields import LONGEST_SECONDS, short_repr
 from ketrag_fast.base.progress import Limited
 from ketrag_fast.errors import ConfigError, InputError
-from ketrag_fast.models.extractive import Extractor, is_extractive
+from ketrag_fast.models.cross_encoders import Extractor, is_extractive
 from ketrag_fast.query.answer.forms import Form, form_of
 from ketrag_fast.query.answer.generation import (
     SECONDS,
@@ -26,11 +26,10 @@ from ketrag_fast.query.answer.generation import (
 )
 from ketrag_fast.query.answer.prompt import NOTHING, strip_citation_marks
 from ketrag_fast.query.answer.quotes import MOST, best_sentences
-from ketrag_fast.query.limits import whole
 from ketrag_fast.query.neighbours import add_summaries
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.plan import QueryPlan, plan_query
-from ketrag_fast.query.query import Query
+from ketrag_fast.query.query import Query, whole
 from ketrag_fast.query.retrieval import run_plan
 from ketrag_fast.query.survey import digest
 from ketrag_fast.query.themes.notes import add_theme_notes, relevant_summaries

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast.errors import InputError, UnknownName
-from ketrag_fast.query.hit_places import place_fields
 from ketrag_fast.query.inspect import document_title
 from ketrag_fast.query.open_generation import FilterMask
 from ketrag_fast.query.search import Searcher
+from ketrag_fast.query.source_paths import place_fields
 from ketrag_fast.types import Excerpt
 from ketrag_fast.types.locations import Location, Locator
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ketrag_fast.errors import ExtensionError, InputError, KetragError, ModeUnavailable
 from ketrag_fast.kernels import drawing
-from ketrag_fast.query.limits import core_text, whole
+from ketrag_fast.query.query import core_text, whole
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.spec.function_ref import resolve
 from ketrag_fast.types import GraphEdge, GraphNode, GraphView

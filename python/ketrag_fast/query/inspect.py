@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ketrag_fast import _core
 from ketrag_fast.base.progress import Limited
 from ketrag_fast.errors import InputError, KetragError, ModeUnavailable, UnknownName
-from ketrag_fast.query.limits import whole
-from ketrag_fast.query.mode_choice import choose_mode
 from ketrag_fast.query.open_generation import Opened
+from ketrag_fast.query.plan import choose_mode
+from ketrag_fast.query.query import whole
 from ketrag_fast.systems.shared.row_text import span_of, text_of
 from ketrag_fast.systems.shared.rows import documents_of
 from ketrag_fast.types import Listed, Span
@@ -183,11 +182,3 @@ def vectors(
     if found is None:
         raise ModeUnavailable("this index has no vectors", hint="`ketrag index --modes auto,text` adds them")
     return found
-
-
-def tokens(opened: Opened, texts: Sequence[str]) -> int:
-    """Return the total number of tokens of some texts, in the index's encoding."""
-    from ketrag_fast.kernels.text import pack
-
-    encoding = str(opened.generation.manifest.settings["encoding"])
-    return int(_core.count_tokens(pack(list(texts)), encoding, 1).sum())

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ketrag_fast.query.document_dates import FIELDS, date_in
 from ketrag_fast.query.source_paths import SourcePaths
 from ketrag_fast.storage.layout import Layout
-from ketrag_fast.storage.source_stamps import read_stamps
+from ketrag_fast.storage.source_files import read_stamps
 
 if TYPE_CHECKING:
     from ketrag_fast.query.open_generation import Opened

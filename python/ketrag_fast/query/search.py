@@ -14,14 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast import _core
-from ketrag_fast.query.hit_places import place_fields
 from ketrag_fast.query.inspect import document_title
-from ketrag_fast.query.limits import Clock
 from ketrag_fast.query.open_generation import FilterMask, Opened, mask_of
 from ketrag_fast.query.plan import plan_query
-from ketrag_fast.query.query import Query
+from ketrag_fast.query.query import Clock, Query
 from ketrag_fast.query.retrieval import run_plan
-from ketrag_fast.query.source_paths import SourceFile, SourcePaths, without_part
+from ketrag_fast.query.source_paths import SourceFile, SourcePaths, place_fields, without_part
 from ketrag_fast.storage.threads import map_threads
 from ketrag_fast.systems.shared.document_languages import languages_of
 from ketrag_fast.systems.shared.name_lookup import Names

@@ -21,15 +21,13 @@ import numpy as np
 
 from ketrag_fast import _core
 from ketrag_fast.kernels import sentence_spans
-from ketrag_fast.kernels.text import pack
 from ketrag_fast.query.answer.quotes import best_sentences
 from ketrag_fast.query.plan import QueryPlan
-from ketrag_fast.query.preparation import Prepared
-from ketrag_fast.query.reranking import run
+from ketrag_fast.query.ranking import Prepared, run
 from ketrag_fast.query.themes.clusters import NO_THEME, Keywords, cluster
 from ketrag_fast.query.themes.describe import QUOTES, find_themes
 from ketrag_fast.query.themes.labels import I64, Speller, term_weights
-from ketrag_fast.query.themes.plain_words import PLAIN_WORDS, WORDS_FOR_DOCUMENTS
+from ketrag_fast.query.themes.question import has_general_words_alone
 from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.shared import has_model
 from ketrag_fast.systems.shared.document_languages import languages_of
@@ -143,11 +141,6 @@ def _survey(plan: QueryPlan, question: str, ranked: _core.Printed) -> list[Conte
     return [found.context(budget) for budget in plan.budgets]
 
 
-def has_general_words_alone(words: Sequence[str]) -> bool:
-    """Return whether the keywords of a question name no subject, as in "What are these documents about?"."""
-    return not set(words) - PLAIN_WORDS - WORDS_FOR_DOCUMENTS
-
-
 def digest(context: Context) -> tuple[Quote, ...]:
     """Return the best sentences of each theme of a survey, theme by theme."""
     found: list[Quote] = []
@@ -184,7 +177,8 @@ def _overview(plan: QueryPlan, question: str, budget: int) -> Context:
     left = budget
     for theme, quote in order:
         row = _row(plan, quote.unit, int(units[quote.unit]), quote, theme.label, theme.passages)
-        cost = row.passage.tokens + (0 if theme.label in rows else _count(plan, [_heading(theme.label)])[0])
+        heading = 0 if theme.label in rows else plan.opened.count_tokens([_heading(theme.label)])[0]
+        cost = row.passage.tokens + heading
         if cost > left:
             break
         left -= cost
@@ -230,7 +224,7 @@ class _Survey:
                 keywords.append(frozenset(number.setdefault(word, len(number)) for word in words))
             found.append(_Read(unit, chunk, document, title, start, text, own, keywords, []))
         plan.clock.left()
-        counts = _count(plan, [one.text[a:b] for one in found for a, b in one.spans])
+        counts = plan.opened.count_tokens([one.text[a:b] for one in found for a, b in one.spans])
         at = 0
         for one in found:
             one.tokens.extend(counts[at : at + len(one.spans)])
@@ -261,7 +255,7 @@ class _Survey:
         rows: dict[str, list[_Row]] = {}
         left = budget
         for label in order:
-            cost = _count(self._plan, [_heading(label)])[0]
+            cost = self._plan.opened.count_tokens([_heading(label)])[0]
             for one in groups[label]:
                 row = self._row(one, label)
                 more = row.passage.tokens + (0 if label in rows else cost)
@@ -456,19 +450,12 @@ def _row_text(number: int, title: str, text: str) -> str:
     return f"[{number}]\n{title}\n{text}\n\n" if title else f"[{number}]\n{text}\n\n"
 
 
-def _count(plan: QueryPlan, texts: Sequence[str]) -> list[int]:
-    encoding = str(plan.opened.generation.manifest.settings["encoding"])
-    found: list[int] = _core.count_tokens(pack(texts), encoding, 1).tolist()
-    return found
-
-
 def _row(plan: QueryPlan, unit: int, chunk: int, quote: ThemeQuote, label: str, score: float) -> _Row:
-    split = plan.opened.generation.manifest.settings.get("split_level", 0) != 0
     # A mark of up to three digits is one token.
-    tokens = _count(plan, [_row_text(100, quote.title, quote.text)])[0]
+    tokens = plan.opened.count_tokens([_row_text(100, quote.title, quote.text)])[0]
     passage = Passage(
         rank=0,
-        kind="subchunk" if split else "chunk",
+        kind=plan.opened.unit_kind,
         unit=unit,
         chunk=chunk,
         document=quote.document,
@@ -496,7 +483,7 @@ def _printed(
     for label, own in rows.items():
         heading = _heading(label)
         text = [heading]
-        tokens = _count(plan, [heading])[0]
+        tokens = plan.opened.count_tokens([heading])[0]
         for row in own:
             passages.append(replace(row.passage, rank=len(passages) + 1))
             text.append(_row_text(len(passages), row.title, row.passage.text))

@@ -14,7 +14,7 @@ from ketrag_fast.readers.jsonl import has_short_lines
 from ketrag_fast.readers.protocol import Item, Items, Reader, SourceFile
 from ketrag_fast.readers.text_limit import READ_TEXT, within
 from ketrag_fast.types import Failure
-from ketrag_fast.types.document_batch import DocumentBatch
+from ketrag_fast.types.documents import DocumentBatch
 
 _HERE = __name__
 _I = TypeVar("_I", Item, Items)

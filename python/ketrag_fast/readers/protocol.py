@@ -12,7 +12,7 @@ from typing import BinaryIO, Final, Protocol
 from ketrag_fast._core import decode_text
 from ketrag_fast.readers.decode import Decoded, decode
 from ketrag_fast.types import Document, Failure
-from ketrag_fast.types.document_batch import DocumentBatch
+from ketrag_fast.types.documents import DocumentBatch
 
 Item = Document | Failure
 Items = Item | DocumentBatch

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ketrag_fast.readers.protocol import Items, SourceFile
 from ketrag_fast.types import Failure
-from ketrag_fast.types.document_batch import DocumentBatch
+from ketrag_fast.types.documents import DocumentBatch
 
 MILLION: Final = 1_000_000
 READ_TEXT: Final = 200

@@ -35,11 +35,11 @@ from ketrag_fast.errors import (
 )
 from ketrag_fast.storage.confirmations import draw_identity
 from ketrag_fast.storage.durable import make_folder, sync_folder, sync_folders, write_file, write_json
-from ketrag_fast.storage.file_records import count, text
 from ketrag_fast.storage.generation import current_number, open_generation
 from ketrag_fast.storage.io_errors import unreadable, writing
 from ketrag_fast.storage.layout import FORMAT, Layout, incompatible
 from ketrag_fast.storage.lock import builder_lock
+from ketrag_fast.storage.manifest import count, parse_json, text
 from ketrag_fast.storage.tables import Tables
 
 LIST: Final = "bundle.json"
@@ -258,7 +258,7 @@ def _list(file: Path, entry: TarEntry | None) -> _BundleListing:
         raise _bundle_damaged(file, f"it does not begin with {LIST}")
     data = b"".join(iter(partial(entry.stream.read, _PIECE), b""))
     try:
-        about = json.loads(data, parse_constant=_no_number)
+        about = parse_json(data)
         if not isinstance(about, dict) or about.get("kind") != KIND:
             raise _bundle_damaged(file, "it is not a bundle of an index")
         found = count(about["format"])
@@ -309,10 +309,6 @@ def _copy(entry: TarEntry, to: Path, member: _Member, file: Path) -> None:
             os.fsync(out.fileno())
     if found.hexdigest() != member.digest:
         raise _bundle_damaged(file, f"{member.name} is altered")
-
-
-def _no_number(name: str) -> Any:
-    raise ValueError(f"{name} is not a JSON number")
 
 
 def digest_of(path: Path) -> str:

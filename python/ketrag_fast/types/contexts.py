@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Generic, TypeVar, overload
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
-from ketrag_fast.types.documents import Section, Span
-from ketrag_fast.types.locations import Location
+from ketrag_fast.types.documents import Record, Section, Span
 
+if TYPE_CHECKING:
+    from ketrag_fast.types.locations import Location
+
+NOTHING_FITS: Final = "no passage is relevant enough: the documents may not answer this query"
 T = TypeVar("T")
 
 
@@ -29,7 +32,7 @@ class Cited:
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class Copy(Record):
     """A unit that is left out of the context because its text equals, or nearly equals, that of a passage.
 
     Examples:
@@ -42,10 +45,6 @@ class Copy:
     title: str
     start: int
     end: int
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON form that the command prints."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

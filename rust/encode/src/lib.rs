@@ -31,6 +31,8 @@
 
 // Kernels index parallel arrays of registers.
 #![allow(clippy::needless_range_loop)]
+// An unsafe function says once what its caller promises, not again at each instruction.
+#![allow(unsafe_op_in_unsafe_fn)]
 
 // Modules of lower crates, under the names that they have in this crate.
 use ketrag_base::{cpu, error, memory, parallel, progress, sparse, store};

@@ -87,6 +87,9 @@ pub fn of_index(py: Python<'_>, error: PyErr) -> PyErr {
     error
 }
 
+/// A function of Python that is called with (done, total).
+pub type Report<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
+
 /// Run a short kernel on this thread with the interpreter released.
 pub fn quick<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
     py.detach(|| reserve::keep().and_then(|()| caught(work))).map_err(to_python)
@@ -97,7 +100,7 @@ pub fn quick<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T> + Send) -
 /// check.
 pub fn long<T: Send>(
     py: Python<'_>,
-    report: Option<&Bound<'_, PyAny>>,
+    report: Report<'_, '_>,
     work: impl FnOnce(&Progress) -> Result<T> + Send,
 ) -> PyResult<T> {
     let (mut work, mut result) = (Some(work), None);
@@ -111,11 +114,7 @@ pub fn long<T: Send>(
 
 /// Run `work` on another thread, as [`long`] does. This function is not generic: threads and signals are compiled once
 /// and not for every kernel.
-fn watch(
-    py: Python<'_>,
-    report: Option<&Bound<'_, PyAny>>,
-    work: &mut (dyn FnMut(&Progress) + Send),
-) -> PyResult<()> {
+fn watch(py: Python<'_>, report: Report<'_, '_>, work: &mut (dyn FnMut(&Progress) + Send)) -> PyResult<()> {
     let progress = Progress::none();
     let report: Option<Py<PyAny>> = report.map(|report| report.clone().unbind());
     let see = || {

@@ -13,6 +13,9 @@
 //!
 //! The module is tested from Python: `tests/unit/kernels` and `tests/parity`.
 
+// Python passes arrays and settings one by one.
+#![allow(clippy::too_many_arguments)]
+
 mod allocator;
 mod arrays;
 mod builders;
@@ -36,7 +39,7 @@ use pyo3::prelude::*;
 
 // Classes are frozen and `Sync`, and nothing global changes, so the module is safe without the GIL.
 #[pymodule(gil_used = false)]
-mod _core {
+pub mod _core {
     #[pymodule_export]
     use super::builders::{concept_graph, concepts, fold_skeleton, select_by_concepts, skeleton_row_tokens};
     #[pymodule_export]

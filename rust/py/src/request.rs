@@ -25,7 +25,6 @@ impl PyMask {
     /// Create a mask from one byte per unit: 0 if it is excluded.
     #[new]
     fn new(units: Array<'_, u8>) -> Self {
-        let units = units.as_array();
         Self(Arc::new(Mask::from_fn(units.len(), |unit| units[unit] != 0)))
     }
 
@@ -50,7 +49,6 @@ impl PyRequest {
     /// passage. Units less relevant than `min_score` are not printed.
     #[new]
     #[pyo3(signature = (mode, shares, budgets, *, join="shares", rollover="none", options=None, top=None, skip=false, truncate=true, deadline=None, mask=None, once=false, min_score=0.0))]
-    #[allow(clippy::too_many_arguments)]
     fn new(
         mode: String,
         shares: Vec<(String, f64)>,

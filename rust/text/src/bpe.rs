@@ -42,8 +42,9 @@ impl Encoding {
 
     pub(crate) fn merges(self) -> &'static Merges {
         static CL100K: LazyLock<Merges> =
-            LazyLock::new(|| Merges::new(include_bytes!("data/cl100k_base.bin")));
-        static O200K: LazyLock<Merges> = LazyLock::new(|| Merges::new(include_bytes!("data/o200k_base.bin")));
+            LazyLock::new(|| Merges::new(include_bytes!("data/cl100k_base.bin"), None));
+        static O200K: LazyLock<Merges> =
+            LazyLock::new(|| Merges::new(include_bytes!("data/o200k_base.bin"), Some(&CL100K)));
         match self {
             Self::Cl100k => &CL100K,
             Self::O200k => &O200K,

@@ -70,5 +70,6 @@ mod piece;
 mod pieces;
 mod plain_blocks;
 mod scripts;
+mod sentence_signs;
 mod stemmed;
 mod word_table;

@@ -21,7 +21,7 @@ from ketrag_fast import Document, Index, Settings
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import DeadlineExceeded, KetragError
 from ketrag_fast.models.embedders.openai import OpenAIEmbedder
-from ketrag_fast.models.http.retry import RetryPolicy
+from ketrag_fast.models.http.endpoints import RetryPolicy
 from ketrag_fast.models.llms.openai import OpenAIModel
 from ketrag_fast.models.llms.protocol import Limits, Prompt
 from ketrag_fast.models.llms.registry import ModelOptions

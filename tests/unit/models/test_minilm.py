@@ -12,8 +12,7 @@ import pytest
 
 from ketrag_fast.errors import BackendError, BackendMissing, ConfigError, ModelMismatch
 from ketrag_fast.models.embedders import discovery as find
-from ketrag_fast.models.embedders.fingerprint import Identity, closeness, identify, require_same
-from ketrag_fast.models.embedders.probe_texts import SAMPLE
+from ketrag_fast.models.embedders.fingerprint import SAMPLE, Identity, closeness, identify, require_same
 from ketrag_fast.models.embedders.registry import EmbedderOptions, load
 
 TEXTS = [*SAMPLE, "Mill.", "The mill stood by the river until the flood of 1784 took it."]

@@ -19,8 +19,7 @@ from ketrag_fast.kernels.encoder import Encoder
 from ketrag_fast.models.embedders import discovery as find
 from ketrag_fast.models.embedders.fingerprint import identify, of_folder, require_same
 from ketrag_fast.models.embedders.model_folder import look
-from ketrag_fast.models.embedders.native import FILE, PrecisionChoice, Verified, cache_folder
-from ketrag_fast.models.embedders.open_encoders import keep_open
+from ketrag_fast.models.embedders.native import FILE, PrecisionChoice, Verified, cache_folder, keep_open
 from ketrag_fast.models.embedders.protocol import least_cosine
 from ketrag_fast.models.embedders.query_vectors import QueryEmbedder
 from ketrag_fast.models.embedders.registry import EmbedderOptions, fingerprint, load

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ketrag_fast.errors import BackendError, Cancelled
-from ketrag_fast.models.embedders.batching import Piece, batches, pad_rows
+from ketrag_fast.models.embedders.batching import Piece, average, batches, pad_rows, spans
 from ketrag_fast.models.embedders.protocol import Engine, Role, StreamingEmbedder, windows_of
-from ketrag_fast.models.embedders.windows import average, spans
 
 
 class Plain(StreamingEmbedder):

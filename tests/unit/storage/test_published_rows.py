@@ -14,7 +14,6 @@ from ketrag_fast import Document, Index, Settings
 from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
-from ketrag_fast.storage.published_rows import are_as_published
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.types.locations import Locator
 
@@ -25,7 +24,7 @@ DATED = [Document(f"d{n}", f"Nansen wrote page {n}.", f"Page {n}", {"year": 1890
 def as_published(path: Path, rows: Sequence[int] = range(6)) -> bool:
     units = open_current(Layout(path)).stages["units"]
     with Tables(path / "index.sqlite", read_only=True) as tables:
-        return are_as_published(tables, units, np.array(rows, np.int64))
+        return tables.are_as_published(units, np.array(rows, np.int64))
 
 
 def change(path: Path, statement: str) -> None:

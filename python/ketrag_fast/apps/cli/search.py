@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
 def merge_hits(found: Sequence[Hits], count: int) -> Hits:
     """Merge the hits of several indexes by score, which has the same scale in all of them."""
     from ketrag_fast.types import Hits
-    from ketrag_fast.types.wording import NOTHING_FITS
+    from ketrag_fast.types.contexts import NOTHING_FITS
 
     hits = sorted((hit for hits in found for hit in hits), key=lambda hit: -hit.score)[:count]
     first = next((hits for hits in found if hits), found[0])

@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
         ) from None
     if not 0 < args.settle <= 3600:
         raise ConfigError("--settle must be above 0 and at most 3600 seconds")
-    from ketrag_fast.models.embedders.open_encoders import keep_open
+    from ketrag_fast.models.embedders.native import keep_open
 
     try:
         with keep_open():

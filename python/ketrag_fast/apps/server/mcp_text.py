@@ -12,7 +12,8 @@ from typing import Any, Final
 from ketrag_fast.apps.cli.terminal import display_path
 from ketrag_fast.kernels import count_tokens
 from ketrag_fast.types import Answer, Context, Excerpt, Files, Hit, Hits, Match, Passage, Place, Theme, Themes
-from ketrag_fast.types.wording import NOTHING_FITS, counted
+from ketrag_fast.types.contexts import NOTHING_FITS
+from ketrag_fast.types.wording import counted
 
 TOKENS: Final = 2_000
 """Default size of a result."""

@@ -44,7 +44,7 @@ from ketrag_fast.apps.server.options import ServerOptions, is_local
 from ketrag_fast.apps.server.replies import error_json
 from ketrag_fast.apps.server.service import Indexes, OpenIndex, Service
 from ketrag_fast.errors import KetragError, UnknownName
-from ketrag_fast.query.limits import MOST_HOPS
+from ketrag_fast.query.query import MOST_HOPS
 from ketrag_fast.query.themes.question import SURVEY, asks_about_the_whole
 from ketrag_fast.types import Match
 from ketrag_fast.types.wording import counted

@@ -10,8 +10,7 @@ from ketrag_fast.apps.server.endpoints import INDEX, Call, Endpoint, Field, Shap
 from ketrag_fast.apps.server.options import is_local
 from ketrag_fast.apps.server.replies import JSON, LATE, Problem, late_reply
 from ketrag_fast.apps.server.service import Service
-from ketrag_fast.query.limits import MOST_HOPS
-from ketrag_fast.query.query import QueryFields
+from ketrag_fast.query.query import MOST_HOPS, QueryFields
 
 LONGEST: Final = 20_000
 """Maximum characters of a question."""

@@ -28,7 +28,7 @@ from ketrag_fast.apps.server.replies import JSON, Problem, busy, error_json, jso
 from ketrag_fast.apps.server.retrieval import LONGEST, fields_of, topics
 from ketrag_fast.apps.server.service import BATCH, Service
 from ketrag_fast.errors import ConfigError, KetragError
-from ketrag_fast.query.prepared import Front, Plan
+from ketrag_fast.query.core_plans import Front, Plan
 
 _BACKLOG: Final = 2048
 _FOREVER: Final = 10**8

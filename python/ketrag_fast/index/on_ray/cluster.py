@@ -30,7 +30,7 @@ from ketrag_fast.errors import (
     KetragError,
     NetworkForbidden,
 )
-from ketrag_fast.models.http.addresses import is_loopback
+from ketrag_fast.models.http.endpoints import is_loopback
 
 CLIENT: Final = "ray://"
 _CONNECT_SECONDS: Final = 10.0

@@ -25,8 +25,7 @@ from ketrag_fast.models.embedders.cache import (
     embed_stream,
     text_hash,
 )
-from ketrag_fast.models.embedders.fingerprint import Identity, identify, precision_for, require_same
-from ketrag_fast.models.embedders.probe_texts import SAMPLE
+from ketrag_fast.models.embedders.fingerprint import SAMPLE, Identity, identify, precision_for, require_same
 from ketrag_fast.models.embedders.protocol import Embedder, Engine, Report, Role, Tally, Vectors
 from ketrag_fast.models.embedders.registry import EmbedderOptions, fingerprint, load, pools_spans
 from ketrag_fast.storage.vector_cache import CodeJournal, scratch_rows

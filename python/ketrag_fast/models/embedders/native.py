@@ -11,11 +11,13 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from numpy.typing import NDArray
 
@@ -24,10 +26,8 @@ from ketrag_fast.base.processor import processor_name
 from ketrag_fast.errors import BackendError, BackendMissing, ConfigError, IndexDamaged, InputError
 from ketrag_fast.kernels.encoder import KERNEL_VARIABLE, Encoded, EncodedSpans, Encoder, kernels
 from ketrag_fast.models.embedders.batching import whole
-from ketrag_fast.models.embedders.fingerprint import of_folder
+from ketrag_fast.models.embedders.fingerprint import SAMPLE, of_folder
 from ketrag_fast.models.embedders.model_folder import ModelFolder
-from ketrag_fast.models.embedders.open_encoders import EncoderKey, sample_vectors, share
-from ketrag_fast.models.embedders.probe_texts import SAMPLE
 from ketrag_fast.models.embedders.protocol import (
     Cancel,
     Engine,
@@ -302,3 +302,47 @@ def cache_folder() -> Path:
 def _key(fingerprint: str, wanted: str) -> str:
     """Return the key of an entry. It lists kernels too: a virtual machine may hide instructions."""
     return f"{fingerprint} {_core.__version__} {processor_name()} [{' '.join(kernels())}] {wanted}"
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderKey:
+    """The model and the options of an open encoder; `fingerprint` is a hash of the model's files."""
+
+    fingerprint: str
+    precision: str
+    kernel: str
+
+
+_open: Final[WeakValueDictionary[EncoderKey, Encoder]] = WeakValueDictionary()
+_samples: Final[WeakKeyDictionary[Encoder, dict[str, Vectors]]] = WeakKeyDictionary()
+_kept: Final[list[list[Encoder]]] = []
+
+
+def share(key: EncoderKey, opened: Callable[[], Encoder]) -> Encoder:
+    """Return the open encoder with this key, opening it if needed."""
+    encoder = _open.get(key)
+    if encoder is None:
+        encoder = opened()
+        _open[key] = encoder
+    for held in _kept:
+        held[:] = [encoder]
+    return encoder
+
+
+def sample_vectors(encoder: Encoder, prompt: str, embed: Callable[[], Vectors]) -> Vectors:
+    """Return the vectors of the sample texts, which are embedded once by each encoder and prompt."""
+    known = _samples.setdefault(encoder, {})
+    if prompt not in known:
+        known[prompt] = embed()
+    return known[prompt]
+
+
+@contextmanager
+def keep_open() -> Iterator[None]:
+    """Keep the encoder that was last used in this context open, even if no embedder uses it."""
+    held: list[Encoder] = []
+    _kept.append(held)
+    try:
+        yield
+    finally:
+        _kept[:] = [one for one in _kept if one is not held]

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast.errors import BackendError, Cancelled, ConfigError
-from ketrag_fast.models.embedders.endpoint_prompts import prompts_of
+from ketrag_fast.models.embedders.batching import average
 from ketrag_fast.models.embedders.fingerprint import of_endpoint
 from ketrag_fast.models.embedders.protocol import (
     Cancel,
@@ -30,13 +30,18 @@ from ketrag_fast.models.embedders.protocol import (
     check_vectors,
     excerpt,
 )
-from ketrag_fast.models.embedders.windows import average
-from ketrag_fast.models.http.addresses import endpoint
-from ketrag_fast.models.http.client import Client
+from ketrag_fast.models.http.client import Client, RefusedError, TooLongError
 from ketrag_fast.models.http.connections import Connections
-from ketrag_fast.models.http.http_errors import RefusedError, TooLongError
-from ketrag_fast.models.http.openai_endpoint import LETTERS, WEIGHT, key_for, parts_of, weight
-from ketrag_fast.models.http.retry import RetryPolicy
+from ketrag_fast.models.http.endpoints import (
+    LETTERS,
+    WEIGHT,
+    RetryPolicy,
+    endpoint,
+    key_for,
+    parts_of,
+    prompts_of,
+    weight,
+)
 from ketrag_fast.models.spending import Account
 
 BATCH_TEXTS: Final = 64

@@ -22,9 +22,8 @@ from ketrag_fast.errors import (
     NetworkForbidden,
 )
 from ketrag_fast.models.embedders.fingerprint import Identity, precision_for, require_same
-from ketrag_fast.models.embedders.load_options import options_of
 from ketrag_fast.models.embedders.protocol import Embedder, Role, Vectors
-from ketrag_fast.models.embedders.registry import BUILTIN, fingerprint, load
+from ketrag_fast.models.embedders.registry import BUILTIN, fingerprint, load, options_of
 from ketrag_fast.models.lru import LruCache
 from ketrag_fast.models.spending import SpendingLimit
 

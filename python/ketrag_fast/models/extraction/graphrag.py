@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast.errors import BackendError
-from ketrag_fast.models.embedders.quiet_imports import import_quietly
-from ketrag_fast.models.extraction import cleaning as clean
-from ketrag_fast.models.extraction import delimiter
-from ketrag_fast.models.extraction.parse import join_extractions, parse_reply
+from ketrag_fast.models.extraction import records as clean
+from ketrag_fast.models.extraction.parse import is_delimited_reply, join_extractions, parse_reply
 from ketrag_fast.models.extraction.recording import RecordingWriter
 from ketrag_fast.models.extraction.records import EntityRecord, Extraction, RelationRecord
+from ketrag_fast.models.optional_imports import import_quietly
 
 MAX_FILE: Final = 16_000_000
 """Maximum size of a cache file in bytes."""
@@ -174,7 +173,7 @@ def of_cache(folder: Path) -> tuple[dict[str, Extraction], int]:
         entry = _entry(path)
         if entry is None:
             continue
-        reply = "\n".join(text for text in _strings(entry["result"]) if delimiter.is_delimited_reply(text))
+        reply = "\n".join(text for text in _strings(entry["result"]) if is_delimited_reply(text))
         if not reply:
             continue
         passage = next((text for text in map(passage_of, _strings(entry["input"])) if text), None)

@@ -16,12 +16,9 @@ from itertools import islice
 from typing import Final
 
 from ketrag_fast.errors import BackendError, Cancelled, ConfigError
-from ketrag_fast.models.http.addresses import endpoint
-from ketrag_fast.models.http.client import Client
+from ketrag_fast.models.http.client import Client, RefusedError, TooLongError, UnreachableError
 from ketrag_fast.models.http.connections import Connections
-from ketrag_fast.models.http.http_errors import RefusedError, TooLongError, UnreachableError
-from ketrag_fast.models.http.openai_endpoint import key_for, options_of, parts_of, weight
-from ketrag_fast.models.http.retry import RetryPolicy
+from ketrag_fast.models.http.endpoints import RetryPolicy, endpoint, key_for, options_of, parts_of, weight
 from ketrag_fast.models.llms.openai_messages import (
     EMPTY,
     FORMS,

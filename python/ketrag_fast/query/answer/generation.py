@@ -11,13 +11,12 @@ from typing import Any, Final
 from ketrag_fast.base.progress import Limited
 from ketrag_fast.errors import BackendError, Cancelled, DeadlineExceeded
 from ketrag_fast.kernels import sentence_spans
-from ketrag_fast.models.llms.open_models import Models
-from ketrag_fast.models.llms.protocol import LanguageModel, Loadable, ModelReply, Prompt
+from ketrag_fast.models.llms.protocol import LanguageModel, Limits, Loadable
+from ketrag_fast.models.llms.registry import Models
 from ketrag_fast.models.tasks.driver import Driver
-from ketrag_fast.models.tasks.task import ParsedReply, Task
 from ketrag_fast.query.answer.forms import FREE, Form
 from ketrag_fast.query.answer.grounding import Grounds, Support
-from ketrag_fast.query.answer.prompt import NOTHING, CitationReader, fence_in, fitting, instructions
+from ketrag_fast.query.answer.prompt import NOTHING, CitationReader, fence_in, fitting
 from ketrag_fast.secrets import Cover, redact_all
 from ketrag_fast.types import Answer, AnswerSentence, Citation, Context
 
@@ -96,21 +95,6 @@ def answer_without_model(context: Context, reason: str | None = None) -> Answer:
     )
 
 
-def answer_task(tokens: int, seconds: float | None, form: Form = FREE) -> Task[str, str]:
-    """Return the task for the model: the question after its passages, answered in text with citations."""
-    return Task(
-        name="answer",
-        version=1,
-        instructions=instructions(form),
-        text=str,
-        parse=lambda _, text, finish: ParsedReply(text),
-        tokens=tokens,
-        seconds=seconds,
-        subject="the question with its passages",
-        activity="answering",
-    )
-
-
 def answer(
     context: Context,
     model: LanguageModel,
@@ -146,16 +130,44 @@ def answer(
     grounds = Grounds(context.question, context.passages[:used], tables, languages)
     stream = _AnswerStream(CitationReader(used), AnswerChecker(grounds), on_text)
     try:
-        reply = Driver(model, limit=limit).stream(
-            prompt, answer_task(tokens, limit.left, form).limits, stream.feed
-        )
+        reply = Driver(model, limit=limit).stream(prompt, Limits(tokens, limit.left), stream.feed)
     except BackendError as error:
         if error.hint is None:
             error.hint = "try again, or use --llm none to print the passages alone"
         raise
     stream.finish(is_cut=reply.finish != "stop")
+    elapsed = time.perf_counter() - stream.started
     finish = "time" if reply.finish == "cancelled" and limit.reached else reply.finish
-    return _build_answer(context, model, form, stream, reply, finish, prompt, used)
+    passages, checker, text = context.passages, stream.checker, stream.text.strip()
+    warnings = list(context.warnings)
+    if used < len(passages):
+        warnings.append(f"the model's context holds {used} of the {len(passages)} passages")
+    if fence_in(prompt) in stream.text:
+        warnings.append("the answer repeats the marks between passages, which no answer needs")
+    if finish != "stop":
+        warnings.append(f"the answer was cut ({finish})")
+    return Answer(
+        context.question,
+        text,
+        context,
+        tuple(Citation(number, passages[number - 1]) for number in checker.cited),
+        citations_removed=stream.reader.removed,
+        passages_used=used,
+        finish=finish,
+        model={"spec": model.identity.spec, "fingerprint": model.identity.fingerprint},
+        tokens_in=reply.tokens_in,
+        tokens_out=reply.tokens_out,
+        tokens_shared=reply.tokens_shared,
+        timings_ms={
+            **context.timings_ms,
+            "first": 1e3 * (stream.first or elapsed),
+            "model": 1e3 * elapsed,
+        },
+        warnings=tuple(warnings),
+        decision=form.decision(text),
+        ranking=form.ranking(text),
+        sentences=tuple(replace(sentence, text=redact_all(sentence.text)) for sentence in checker.sentences),
+    )
 
 
 def _limit(seconds: float | None, deadline: float | None) -> Limited:
@@ -195,13 +207,16 @@ class _AnswerStream:
 
     def feed(self, piece: str) -> bool:
         """Take a piece of the reply. Returns whether to go on."""
-        return self._emit(self._cover.feed(self.checker.feed(_CONTROL.sub("", self.reader.feed(piece)))))
+        return self._take(self.reader.feed(piece))
 
     def finish(self, *, is_cut: bool) -> None:
         """Process the end of the reply."""
-        self._emit(self._cover.feed(self.checker.feed(_CONTROL.sub("", self.reader.finish()))))
+        self._take(self.reader.finish())
         self._emit(self._cover.feed(self.checker.finish(is_cut=is_cut)))
         self._emit(self._cover.finish())
+
+    def _take(self, text: str) -> bool:
+        return self._emit(self._cover.feed(self.checker.feed(_CONTROL.sub("", text))))
 
     def _emit(self, text: str) -> bool:
         if not text:
@@ -210,52 +225,6 @@ class _AnswerStream:
             self.first = time.perf_counter() - self.started
         self.pieces.append(text)
         return self.on_text is None or self.on_text(text) is not False
-
-
-def _build_answer(
-    context: Context,
-    model: LanguageModel,
-    form: Form,
-    stream: _AnswerStream,
-    reply: ModelReply,
-    finish: str,
-    prompt: Prompt,
-    used: int,
-) -> Answer:
-    """Return the answer of a reply, with warnings about what went wrong."""
-    elapsed = time.perf_counter() - stream.started
-    passages, checker = context.passages, stream.checker
-    warnings = list(context.warnings)
-    if used < len(passages):
-        warnings.append(f"the model's context holds {used} of the {len(passages)} passages")
-    if fence_in(prompt) in stream.text:
-        warnings.append("the answer repeats the marks between passages, which no answer needs")
-    if finish != "stop":
-        warnings.append(f"the answer was cut ({finish})")
-    text = stream.text.strip()
-    return Answer(
-        context.question,
-        text,
-        context,
-        tuple(Citation(number, passages[number - 1]) for number in checker.cited),
-        stream.reader.removed,
-        used,
-        None,
-        finish,
-        {"spec": model.identity.spec, "fingerprint": model.identity.fingerprint},
-        reply.tokens_in,
-        reply.tokens_out,
-        reply.tokens_shared,
-        timings_ms={
-            **context.timings_ms,
-            "first": 1e3 * (stream.first or elapsed),
-            "model": 1e3 * elapsed,
-        },
-        warnings=tuple(warnings),
-        decision=form.decision(text),
-        ranking=form.ranking(text),
-        sentences=tuple(replace(sentence, text=redact_all(sentence.text)) for sentence in checker.sentences),
-    )
 
 
 class AnswerChecker:

@@ -1,13 +1,18 @@
-"""A summary, for one question, of a text and of its neighbours in a graph (CG-RAG)."""
+"""Summaries, for one question, of a text with its neighbours in a graph (CG-RAG), or of a theme."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from ketrag_fast.base.progress import Limited
+from ketrag_fast.errors import DeadlineExceeded
+from ketrag_fast.models.llms.protocol import LanguageModel
+from ketrag_fast.models.tasks.driver import Driver, Spent
 from ketrag_fast.models.tasks.task import ParsedReply, Task
-from ketrag_fast.query.answer.prompt import fence_of, strip_citation_marks
+from ketrag_fast.query.answer.prompt import fenced, strip_citation_marks
 
 TOKENS: Final = 300
 SECONDS: Final = 120.0
@@ -40,12 +45,10 @@ class Surroundings:
 
 
 def _prompt(about: Surroundings) -> str:
-    texts = [strip_citation_marks(text) for text in (about.text, *about.others)]
-    question = " ".join(about.question.split())
-    fence = fence_of([*texts, question])
-    names = ["the text", *(f"tied to it, {number}" for number in range(1, len(texts)))]
-    parts = [f"{fence} {name}\n{text}" for name, text in zip(names, texts, strict=True)]
-    return "\n".join([*parts, fence, f"Question: {question}"])
+    texts = [(" the text", strip_citation_marks(about.text))]
+    for number, text in enumerate(about.others, 1):
+        texts.append((f" tied to it, {number}", strip_citation_marks(text)))
+    return fenced(texts, " ".join(about.question.split()))
 
 
 def _parse_summary(_: Surroundings, text: str, finish: str) -> ParsedReply[str] | None:
@@ -68,8 +71,30 @@ TASK: Final = Task[Surroundings, str](
     attempts=(1, 1),
     calls=1,
     subject="a text with what it is tied to",
-    activity="summarising",
+    activity="summarising the neighbours of the passages",
 )
 THEME_TASK: Final = replace(
-    TASK, name="theme notes", instructions=OF_THEME, subject="a theme with its passages"
+    TASK,
+    name="theme notes",
+    instructions=OF_THEME,
+    subject="a theme with its passages",
+    activity="reading the themes",
 )
+
+
+def write_summaries(
+    task: Task[Surroundings, str], subjects: Sequence[Surroundings], model: LanguageModel, limit: Limited
+) -> tuple[list[str | None], Spent]:
+    """Return the summary of each subject, None without a usable reply, and the model's usage.
+
+    Raises DeadlineExceeded, and the errors of the model.
+    """
+    driver = Driver(model, limit=limit)
+    items = driver.items(task, subjects)
+    driver.run(items)
+    if driver.spent.stopped == "limit_seconds":
+        raise DeadlineExceeded(
+            f"{task.activity} took too long",
+            hint="allow more time, or use --llm none (with cg-rag: -o subgraphs=0)",
+        )
+    return [item.values[0] if item.values else None for item in items], driver.spent

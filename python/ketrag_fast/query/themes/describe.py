@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 from ketrag_fast.base.filters import Condition
 from ketrag_fast.base.progress import Callback, Meter
 from ketrag_fast.errors import ModeUnavailable, UnknownName
+from ketrag_fast.query.document_dates import dates_of_rows, periods_of
 from ketrag_fast.query.inspect import document_title
 from ketrag_fast.query.open_generation import Opened
-from ketrag_fast.query.themes.clusters import NO_THEME, cluster, keywords_of
-from ketrag_fast.query.themes.found import FoundThemes
+from ketrag_fast.query.themes.clusters import NO_THEME, FoundThemes, cluster, keywords_of
 from ketrag_fast.query.themes.labels import Speller, TermCounts, term_weights
-from ketrag_fast.query.themes.periods import dates_of_rows, periods_of
 from ketrag_fast.query.themes.sentences import Sentence, Sentences
 from ketrag_fast.storage.checksum import text_digest
 from ketrag_fast.storage.vector_codes import StoredVectors

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast import _core
-from ketrag_fast.query.themes.plain_words import PLAIN_WORDS
+from ketrag_fast.query.themes.question import PLAIN_WORDS
 from ketrag_fast.systems.shared.rows import Arrays, csr, select_rows
 
 F64 = NDArray[np.float64]

@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 from ketrag_fast import _core
 from ketrag_fast.base.progress import Limited
-from ketrag_fast.errors import DeadlineExceeded
 from ketrag_fast.kernels.text import count_tokens
-from ketrag_fast.models.tasks.driver import Driver
-from ketrag_fast.query.answer.summary import THEME_TASK, Surroundings
+from ketrag_fast.query.answer.summary import THEME_TASK, Surroundings, write_summaries
 from ketrag_fast.query.plan import QueryPlan
-from ketrag_fast.query.survey import has_general_words_alone
+from ketrag_fast.query.themes.clusters import FoundThemes
 from ketrag_fast.query.themes.describe import find_themes
-from ketrag_fast.query.themes.found import FoundThemes
+from ketrag_fast.query.themes.question import has_general_words_alone
 from ketrag_fast.query.themes.summaries import ThemeReader, latest_summaries, with_summaries
 from ketrag_fast.types import Context, Passage, Section, Theme, ThemeSummary
 
@@ -122,22 +120,15 @@ def add_theme_notes(
         Surroundings(context.question, f"{summary.title}\n{summary.text}".strip(), tuple(passages))
         for summary, passages in summaries
     ]
-    driver = Driver(model, limit=limit)
-    items = driver.items(THEME_TASK, subjects)
-    driver.run(items)
-    if driver.spent.stopped == "limit_seconds":
-        raise DeadlineExceeded("reading the themes took too long", hint="allow more time, or use --llm none")
-    notes = [
-        f"{subject.text.splitlines()[0]}: {item.values[0]}"
-        for subject, item in zip(subjects, items, strict=True)
-        if item.values and item.values[0]
-    ]
-    failed = sum(not item.values for item in items)
+    found, spent = write_summaries(THEME_TASK, subjects, model, limit)
+    titles = [subject.text.splitlines()[0] for subject in subjects]
+    notes = [f"{title}: {note}" for title, note in zip(titles, found, strict=True) if note]
+    failed = found.count(None)
     if failed:
-        warning = f"no usable notes on {failed} of {len(items)} themes: their passages stand alone"
+        warning = f"no usable notes on {failed} of {len(found)} themes: their passages stand alone"
         context = replace(context, warnings=(*context.warnings, warning))
     if not notes:
-        return context, driver.spent
+        return context, spent
     text = "\n".join(notes)
     section = Section(SECTION, int(count_tokens([text])[0]), text, passages=False)
-    return replace(context, sections=(section, *context.sections)), driver.spent
+    return replace(context, sections=(section, *context.sections)), spent

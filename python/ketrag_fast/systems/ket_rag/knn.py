@@ -11,10 +11,7 @@ from numpy.typing import NDArray
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
 from ketrag_fast.kernels.vectors import top_k
-from ketrag_fast.models.ann.choose import choose, is_hnswlib_installed
-from ketrag_fast.models.ann.hnsw import Report
-from ketrag_fast.models.ann.protocol import NOBODY, Floats, exact_scores, sort_by_score
-from ketrag_fast.models.ann.stored import build
+from ketrag_fast.models.ann import Floats, HnswGraph, Report, choose, is_hnswlib_installed
 from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.ket_rag.settings import KetRagSettings
 from ketrag_fast.systems.ket_rag.variants import KetRules
@@ -121,7 +118,7 @@ def nearest_rows(
     """
     count = len(vectors)
     wanted = max(min(k, count - 1), 0)
-    ids = np.full((count, wanted), NOBODY, np.uint32)
+    ids = np.full((count, wanted), NONE, np.uint32)
     scores = np.zeros((count, wanted), np.float64)
     if not wanted:
         return ids, scores
@@ -130,7 +127,7 @@ def nearest_rows(
     most = int(np.diff(indptr.astype(np.int64)).max(initial=0))
     asked = min(count, wanted + 1 + most + _MARGIN)
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
-        graph = build(vectors, Path(folder) / "knn", seed, report)
+        graph = HnswGraph.build(vectors, Path(folder) / "knn", seed, report)
         for start in range(0, count, _ROWS):
             block = np.ascontiguousarray(vectors[start : start + _ROWS])
             found = graph.candidates(block, asked, threads)
@@ -147,7 +144,11 @@ def nearest_rows(
                     best, sums = top_k(vectors, query[None], wanted, ids=pool, threads=threads)
                     chosen, exact = best[0], sums[0]
                 else:
-                    chosen, exact = sort_by_score(pool, exact_scores(vectors, pool, query), wanted)
+                    # Products in f64, summed in the order of the dimensions, as the core does.
+                    products = vectors[pool].astype(np.float64) * query.astype(np.float64)
+                    sums = np.cumsum(products, axis=1)[:, -1]
+                    order = np.lexsort((pool, -sums))[:wanted]
+                    chosen, exact = pool[order], sums[order]
                 ids[row, : len(chosen)] = chosen
                 scores[row, : len(exact)] = exact
     return ids, scores

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from ketrag_fast.errors import IndexDamaged, InternalError
-from ketrag_fast.storage.file_records import REPAIR
 from ketrag_fast.storage.generation import Generation
+from ketrag_fast.storage.io_errors import REPAIR
 from ketrag_fast.systems.noderag.communities import NONE
 from ketrag_fast.systems.noderag.units import key_of
 from ketrag_fast.systems.shared.name_lookup import Names

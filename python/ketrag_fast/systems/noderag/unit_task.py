@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from ketrag_fast.kernels.text import sentence_spans
 from ketrag_fast.models.extraction.chunk_reader import Chunk, ChunkReader
-from ketrag_fast.models.extraction.cleaning import MAX_DESCRIPTION, clean
 from ketrag_fast.models.extraction.grounding import Source
 from ketrag_fast.models.extraction.heuristic import (
     distinct,
@@ -16,10 +15,15 @@ from ketrag_fast.models.extraction.heuristic import (
     passage_with_rules,
     subject_of,
 )
-from ketrag_fast.models.extraction.options import PromptOptions
-from ketrag_fast.models.extraction.prompt import fence_passage
-from ketrag_fast.models.extraction.records import Extraction, NameMention, RelationRecord
-from ketrag_fast.models.extraction.repair import read_json
+from ketrag_fast.models.extraction.parse import read_json
+from ketrag_fast.models.extraction.prompt import PromptOptions, fence_passage
+from ketrag_fast.models.extraction.records import (
+    MAX_DESCRIPTION,
+    Extraction,
+    NameMention,
+    RelationRecord,
+    clean,
+)
 from ketrag_fast.models.extraction.run import ExtractionWork
 from ketrag_fast.models.tasks.task import ParsedReply, Task, object_schema
 from ketrag_fast.systems.noderag.units import (

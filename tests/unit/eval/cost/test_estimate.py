@@ -15,8 +15,8 @@ from ketrag_fast.eval import estimate as cost
 from ketrag_fast.eval.estimate import _Draw, estimate, read_sample
 from ketrag_fast.eval.prices import Price, Prices
 from ketrag_fast.kernels.text import count_tokens
+from ketrag_fast.models.extraction.chunk_reader import prompt_options
 from ketrag_fast.models.extraction.prompt import build_prompt
-from ketrag_fast.models.extraction.reader_choice import prompt_options
 from tests import small_model
 
 WORDS = ("river", "bridge", "harbour", "ship", "captain", "winter", "island", "letter", "garden", "engine")

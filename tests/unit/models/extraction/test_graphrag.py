@@ -8,8 +8,8 @@ import pytest
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import BackendError
 from ketrag_fast.models.extraction.graphrag import passage_of, record_graphrag
+from ketrag_fast.models.extraction.recording import Recording
 from ketrag_fast.models.extraction.records import EntityRecord, RelationRecord
-from ketrag_fast.models.extraction.replay import Recording
 from tests.support.parts import part
 
 PASSAGE = "Marie Curie was born in Warsaw.\nText: she read.\n######\n"

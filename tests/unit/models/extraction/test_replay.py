@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from ketrag_fast.errors import BackendError, ConfigError
-from ketrag_fast.models.extraction.recording import RecordingWriter
+from ketrag_fast.models.extraction.recording import Recording, RecordingWriter
 from ketrag_fast.models.extraction.records import EntityRecord, Extraction, RelationRecord
-from ketrag_fast.models.extraction.replay import Recording
 
 TEXT = "Marie Curie was born in Warsaw. Later she moved to Paris and met Pierre."
 WARSAW, PARIS = EntityRecord("Warsaw", "place", "a &lt; b"), EntityRecord("Paris")

@@ -38,7 +38,7 @@ pub fn concepts(
         return Err(Error::input(format!("the vocabulary has {texts} words, and chunks name {words}")));
     }
     let n = chunk_words.rows();
-    let df = document_frequency(chunk_words, threads, progress)?;
+    let df = document_frequency(chunk_words, progress)?;
     let weights = weights(&df, n, vocabulary);
     let lists = map_ranges(n, 256, threads, progress, |chunks| {
         let mut lists = Vec::with_capacity(chunks.len());
