@@ -8,8 +8,6 @@ from tests.test_layers import modules, nodes
 
 MOST = 6
 MORE = {
-    "index.on_ray.building._build_shards",
-    "index.training.train_system",
     "models.embedders.cache.embed_spans_stream",
     "models.embedders.cache.embed_stream",
     "systems.ket_rag.knn.nearest_rows",

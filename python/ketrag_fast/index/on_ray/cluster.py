@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -36,11 +36,6 @@ CLIENT: Final = "ray://"
 _CONNECT_SECONDS: Final = 10.0
 _START_SECONDS: Final = 60.0
 _TOKEN: Final = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
-_INIT: Final[Mapping[str, Any]] = {
-    "log_to_driver": False,
-    "configure_logging": False,
-    "include_dashboard": False,
-}
 _TRY: Final = (
     "import sys, ray\n"
     "ray.init(address=sys.argv[1], log_to_driver=False, configure_logging=False)\n"
@@ -107,16 +102,14 @@ def connected(address: str | None, *, offline: bool) -> Iterator[Any]:
         # Ray's default niceness is 15, at which a task gets little time on a busy machine.
         os.environ.setdefault("RAY_worker_niceness", "0")
         # A socket path has at most 107 bytes, and Ray appends about 60.
-        more: dict[str, Any] = {"address": "local", "_temp_dir": folder}
+        more: dict[str, Any] = {"address": "local", "_temp_dir": folder, "include_dashboard": False}
     else:
         _require_reachable(address, offline=offline)
         more = {"address": address}
     handler = _sigterm()
     try:
         try:
-            ray.init(
-                **more, **{name: value for name, value in _INIT.items() if not address or "board" not in name}
-            )
+            ray.init(log_to_driver=False, configure_logging=False, **more)
         except (ConnectionError, OSError, RuntimeError, ValueError, ImportError) as error:
             raise _refused(address, error) from error
         # Ray prints messages of its daemons to stdout even without `log_to_driver`.
