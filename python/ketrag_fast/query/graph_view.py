@@ -120,7 +120,7 @@ class OpenGraph:
     def view(
         self, seeds: Sequence[int], limit: int, report: Report = None, path: Sequence[int] = ()
     ) -> GraphView:
-        """Return the picture around the seeds, or an overview if there are none. Pictures are cached.
+        """Return a picture around the seeds, or an overview without seeds. Pictures are cached.
 
         The nodes of `path` are also seeds, and the edges along the path are always drawn.
         """

@@ -16,11 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast import _core
+from ketrag_fast.query.themes.clusters import F64, I64
 from ketrag_fast.query.themes.question import PLAIN_WORDS
 from ketrag_fast.systems.shared.rows import Arrays, csr, select_rows
-
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
 
 TERMS: Final = 5
 """Maximum number of terms in a label."""
@@ -181,7 +179,7 @@ class _Spellings:
         self.colon = speller.fields[places]
         self.text = np.repeat(np.arange(len(rows)), sizes)
         self.runs: dict[int, tuple[int, int, int]] = {}
-        """For each keyword mostly used in an expression: its length in words, its texts, its first position."""
+        """For each keyword that is mostly in an expression: its length in words, its texts, its position."""
         own = np.unique((self.keyword * self._texts + self.text)[self.keyword >= 0])
         texts = np.bincount(own // self._texts, minlength=self.count)
         for size in range(2, _LONGEST + 1):
