@@ -15,7 +15,7 @@ from pathlib import Path
 from ketrag_fast.base.config import Settings, build_settings, names
 from ketrag_fast.base.progress import Callback, Limited
 from ketrag_fast.building.ingest import as_they_are
-from ketrag_fast.building.model_settings import plan, settings_for, stored_identity
+from ketrag_fast.building.model_settings import plan_reading, settings_for, stored_identity
 from ketrag_fast.building.reports import remember
 from ketrag_fast.building.runner import BuildOptions, build
 from ketrag_fast.building.stages import Build
@@ -60,7 +60,7 @@ def reembed(
         finish_publication(layout, base)
         wanted = {"embedder", *names("run")}
         asked = Settings(**{name: value for name, value in settings.given.items() if name in wanted})
-        _, reads = plan(asked, base, layout, rebuild=False, partial=False)
+        _, reads = plan_reading(asked, base, layout, rebuild=False, partial=False)
         resolved = settings_for(base, asked, rebuild=True)
         trust = Trust.of(layout, asked)
         noted = trust.keep(resolved.settings)
@@ -109,7 +109,7 @@ def _vectors_changed(stored: Identity | None, source: VectorSource) -> bool:
     if stored is None or stored.fingerprint != source.fingerprint:
         return False
     try:
-        require_same(stored, source.model.real)
+        require_same(stored, source.model)
     except ModelMismatch:
         return True
     return False

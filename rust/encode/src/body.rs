@@ -74,7 +74,7 @@ impl Body {
                 use super::bytes::body::run;
                 on_bytes!(self.kernel, run, self, layers, sequences, &mut scratch.bytes, progress)
             },
-            Layers::Watched(_) => Err(Error::Internal("layers that are only watched".into())),
+            Layers::Watched(_) => Err(Error::Internal("layers for calibration cannot run".into())),
             // SAFETY: as above.
             Layers::Tiles(layers) => unsafe {
                 use super::tiles::body::run;
@@ -91,7 +91,7 @@ impl Body {
         progress: &Progress,
     ) -> Result<Vec<bytes::body::Most>> {
         let Layers::Watched(layers) = &self.layers else {
-            return Err(Error::Internal("these layers are not watched".into()));
+            return Err(Error::Internal("these layers are not for calibration".into()));
         };
         if !Kernel::all().contains(&self.kernel) {
             return Err(Error::Internal(format!("this machine has no {}", self.kernel.name())));

@@ -262,7 +262,7 @@ pub fn hash_file(py: Python<'_>, path: PathBuf) -> PyResult<(String, Bound<'_, P
 #[pyfunction]
 pub fn merge_hashes(hashes: &[u8], size: usize) -> PyResult<Option<String>> {
     let values: &[Value] =
-        bytemuck::try_cast_slice(hashes).map_err(|_| wrong("hashes have 32 bytes each"))?;
+        bytemuck::try_cast_slice(hashes).map_err(|_| wrong("the hashes must have 32 bytes each"))?;
     Ok(root(values, size).map(|digest| digest.to_hex().to_string()))
 }
 

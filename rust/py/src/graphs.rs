@@ -33,7 +33,7 @@ pub fn pagerank(
         "tolerance" => Until::Tolerance(tolerance),
         "steps" => Until::Steps(steps),
         "networkx" => Until::Networkx,
-        other => return Err(wrong(format!("until is tolerance, steps or networkx, not {other:?}"))),
+        other => return Err(wrong(format!("until must be tolerance, steps or networkx, not {other:?}"))),
     };
     let walk = if lazy { Walk::Lazy } else { Walk::Teleport };
     let settings = Settings { teleport, until, walk, threads };
@@ -87,7 +87,9 @@ fn policy_of(name: &str) -> PyResult<FillPolicy> {
     match name {
         "first_overflow_stops" => Ok(FillPolicy::FirstOverflowStops),
         "skip_and_continue" => Ok(FillPolicy::SkipAndContinue),
-        other => Err(wrong(format!("unknown fill_policy {other:?}"))),
+        other => Err(wrong(format!(
+            "fill_policy must be first_overflow_stops or skip_and_continue, not {other:?}"
+        ))),
     }
 }
 

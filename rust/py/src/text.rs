@@ -206,8 +206,7 @@ pub fn text_blocks(
                 text.get(start..end).map(|_| ((start, end), mark))
             })
             .collect();
-        let marks =
-            marks.ok_or_else(|| Error::input("a mark is unknown, or spans no stretch of the text"))?;
+        let marks = marks.ok_or_else(|| Error::input("a mark is unknown or outside the text"))?;
         Ok(find_blocks(text, 0, &marks, progress))
     })?;
     Ok(blocks.into_iter().map(|b| (b.kind.name(), b.span, b.parent, b.lead, b.head)).collect())

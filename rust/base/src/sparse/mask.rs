@@ -15,9 +15,10 @@ impl Mask {
     pub fn check(&self, units: usize) -> Result<()> {
         match self.units == units {
             true => Ok(()),
-            false => {
-                Err(Error::input(format!("a filter over {} units, where there are {units}", self.units)))
-            }
+            false => Err(Error::input(format!(
+                "the filter covers {} units, but the index has {units}",
+                self.units
+            ))),
         }
     }
 

@@ -57,7 +57,7 @@ impl MappedFile {
         let file = File::open(path).map_err(failed)?;
         let found = file.metadata().map_err(failed)?.len();
         if let Some(bytes) = bytes.filter(|&bytes| bytes != found) {
-            return Err(Error::damaged(format!("{name} has {found} bytes where {bytes} were written")));
+            return Err(Error::damaged(format!("{name} has {found} bytes, but {bytes} were written")));
         }
         // SAFETY: this package never writes to or truncates a published file; a program that alters one while
         // it is open violates the contract of the mapping.

@@ -103,7 +103,7 @@ impl MappedArray {
         self.expect(T::KIND)?;
         match &self.body {
             Body::Plain(file, start) => Ok((plain(file, *start)?, file.guard(*start, self.kind.size()))),
-            Body::Packed(_) => Err(Error::Internal("an array that is read in place is packed".into())),
+            Body::Packed(_) => Err(Error::Internal("a packed array cannot be read in place".into())),
         }
     }
 

@@ -197,7 +197,8 @@ impl<'a, 'p> Costs<'a, 'p> {
         let renderer = self.task.query.printers.rows(Style::Ket)?;
         let (units, policy) = (self.task.query.parts.units()?, FillPolicy::FirstOverflowStops);
         let made = renderer.render(units, &[unit], u64::MAX, policy, OversizePolicy::Drop)?;
-        let row = made.rows.first().ok_or_else(|| Error::Internal("a unit that cannot be printed".into()))?;
+        let row =
+            made.rows.first().ok_or_else(|| Error::Internal("a unit without a printable text".into()))?;
         Ok((made.tokens, row.tokens))
     }
 

@@ -96,7 +96,7 @@ impl Units<'_> {
             || self.sentence_spans.len() != 2 * sentences
             || self.sentence_titles.len() != sentences
         {
-            return Err(Error::input("units, their spans and sentences differ in number"));
+            return Err(Error::input("the arrays of units and sentences differ in length"));
         }
         if n >= NONE as usize || sentences >= NONE as usize {
             return Err(Error::input("at most 2^32 - 2 units and sentences"));

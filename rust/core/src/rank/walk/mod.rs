@@ -29,7 +29,6 @@ mod ahead;
 mod bridges;
 mod chains;
 mod collection;
-mod company;
 mod dense;
 pub mod explain;
 mod pairs;
@@ -39,7 +38,6 @@ mod pool;
 mod step;
 mod subjects;
 mod ties;
-pub mod trace;
 mod worth;
 
 use crate::error::{Error, Result};
@@ -52,9 +50,9 @@ use crate::sparse::{leaves, rank_order, Leaders, Mask, Scored};
 use ahead::ask_ahead;
 use chains::Chains;
 use collection::Collection;
-use company::company_of;
 use dense::move_question;
 pub use dense::Dense;
+use explain::Trace;
 use pairs::Pairs;
 use partners::PairScratch;
 pub(crate) use partners::{asked_keywords, saturation};
@@ -62,7 +60,6 @@ pub use plan::Plan;
 use pool::{reach, step_from, stepped, PoolScratch, Reach, TINY};
 use subjects::Subjects;
 use ties::round_score;
-use trace::Trace;
 
 /// Subtracted from the score of units that are not candidates.
 const OUTSIDE_POOL: f64 = 1e4;
@@ -447,7 +444,7 @@ fn check_lengths(links: &LinksView<'_>, lengths: Lengths<'_>) -> Result<()> {
         Lengths::Spans(spans) => (spans.len() / 2, &[][..]),
     };
     if found != links.units() {
-        return Err(Error::input(format!("{found} lengths of {} units", links.units())));
+        return Err(Error::input(format!("there are {found} lengths for {} units", links.units())));
     }
     match given.iter().position(|x| !x.is_finite()) {
         Some(at) => Err(Error::input(format!("the length of unit {at} is not finite"))),
@@ -458,7 +455,7 @@ fn check_lengths(links: &LinksView<'_>, lengths: Lengths<'_>) -> Result<()> {
 fn check_documents(links: &LinksView<'_>, documents: Option<Items<'_, u32>>) -> Result<()> {
     match documents {
         Some(documents) if documents.len() != links.units() => {
-            Err(Error::input(format!("{} documents of {} units", documents.len(), links.units())))
+            Err(Error::input(format!("there are {} documents for {} units", documents.len(), links.units())))
         }
         _ => Ok(()),
     }
@@ -466,3 +463,27 @@ fn check_documents(links: &LinksView<'_>, documents: Option<Items<'_, u32>>) -> 
 
 #[cfg(test)]
 mod tests;
+
+/// Return, for each candidate, the direct match of its better neighbour plus that of the best other candidate
+/// of its document. Matches below the mean count as 0.
+pub(super) fn company_of(documents: Items<'_, u32>, direct: impl Fn(u32) -> f64, units: &[u32]) -> Vec<f64> {
+    let matched = |unit: u32| direct(unit).max(0.0);
+    let of = |unit: u32| documents[unit as usize];
+    let mut order: Vec<(u32, f64, usize)> =
+        units.iter().enumerate().map(|(at, &unit)| (of(unit), matched(unit), at)).collect();
+    order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)).then(a.2.cmp(&b.2)));
+    let mut company = vec![0.0; units.len()];
+    for together in order.chunk_by(|a, b| a.0 == b.0) {
+        for (k, &(document, _, at)) in together.iter().enumerate() {
+            let unit = units[at];
+            let neighbours = [unit.checked_sub(1), unit.checked_add(1)].into_iter().flatten();
+            let near = neighbours
+                .filter(|&other| (other as usize) < documents.len() && of(other) == document)
+                .map(matched)
+                .fold(0.0, f64::max);
+            let other = together.get(usize::from(k == 0)).map_or(0.0, |other| other.1);
+            company[at] = near + other;
+        }
+    }
+    company
+}
