@@ -266,7 +266,7 @@ def test_among_many_subjects_the_rest_of_the_document_does_not_count() -> None:
 
 def test_documents_are_checked() -> None:
     links, lengths = sections(60)
-    with pytest.raises(InputError, match="59 documents of 60 units"):
+    with pytest.raises(InputError, match="59 documents for 60 units"):
         default(links, "winter", lengths, documents=np.arange(59))
 
 

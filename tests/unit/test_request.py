@@ -163,7 +163,7 @@ def test_what_is_no_ranking_is_refused(
 
 
 def test_a_ranking_for_a_channel_that_is_there_or_for_none(searcher: _core.Searcher) -> None:
-    with pytest.raises(InputError, match="channel bm25, which ranks by itself"):
+    with pytest.raises(InputError, match="channel bm25 is built in"):
         searcher.answer(_core.Request("m", [("bm25", 1.0)], [9]), QUESTION, given={"bm25": ranking(1)})
     with pytest.raises(InputError, match='mode m: channel "mine" does not exist, and no ranking is given'):
         searcher.answer(_core.Request("m", [("mine", 1.0)], [9]), QUESTION)

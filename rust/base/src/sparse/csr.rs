@@ -388,7 +388,7 @@ mod tests {
         let second = Source::new(&[0, 0, 2], &[0, 1], &[4, 7]).unwrap();
         let found = splice(first, second, &[3, 0, 2], 8).unwrap();
         assert_eq!((found.indptr, found.indices), (vec![0, 2, 4, 4], vec![4, 7, 5, 6]));
-        assert!(splice(first, second, &[1], 8).unwrap_err().to_string().contains("gone"));
+        assert!(splice(first, second, &[1], 8).unwrap_err().to_string().contains("a removed value"));
         assert!(matches!(splice(first, second, &[4], 8), Err(Error::Input(_))));
         assert!(Source::new(&[0, 1], &[3], &[1, 2]).is_err());
         let plain = Source::new(&[0, 2], &[9, 9], &[]).unwrap();

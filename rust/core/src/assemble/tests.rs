@@ -138,7 +138,7 @@ fn what_cannot_be_answered_is_named() {
     assert!(unknown.contains("bm25") && unknown.contains("skeleton"), "{unknown}");
     assert!(told(&[("mine", 0.8), ("b", 0.4)], "shares", &[]).contains("more than 1: mine 0.8, b 0.4"));
     assert_eq!(told(&[("bm25", 1.0)], "shares", &[]), "mode mine needs the word index (stage links)");
-    assert!(told(&[("bm25", 1.0)], "shares", &[("bm25", &[0])]).contains("ranks by itself"));
+    assert!(told(&[("bm25", 1.0)], "shares", &[("bm25", &[0])]).contains("is built in"));
     assert!(told(&[("mine", 1.0)], "shares", &[("mine", &[2])]).contains("channel mine names unit 2"));
     assert_eq!(told(&[("mine", 1.0)], "add", &[]), "join must be shares, fuse or vote, not \"add\"");
     assert!(told(&[("keyword", 1.0)], "shares", &[]).contains("needs the option seed_keywords"));
