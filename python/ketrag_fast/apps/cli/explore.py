@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Final
@@ -27,7 +26,6 @@ _WIDE: Final = 100
 _LIMITS: Final = "limits of --summarise"
 
 
-@dataclass(frozen=True, kw_only=True)
 class ShowThemes(Command):
     """Show what the documents of an index are about: themes with their terms, sizes and central sentences.
     With ID, show one theme with its documents, quotes and share over time. No model is needed. With
@@ -211,7 +209,6 @@ _CITATIONS = "citations"
 """The graph of `--document`."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Graph(Command):
     """Show the neighbourhood of a node in the graphs of the index: an entity, a concept or a document. Names
     are matched without case; similar names are suggested. With --html, draw the graph around NAME, or without

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +41,6 @@ def declare_dry_run() -> Any:
     return switch("print what would change, and change nothing")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Build(Command):
     """Build an index of files, folders or globs, or update it. Sources accumulate: without SOURCE, all
     sources of the index are read again."""
