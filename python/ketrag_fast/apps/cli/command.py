@@ -11,7 +11,7 @@ from dataclasses import Field, dataclass, field, fields
 from textwrap import fill
 from typing import Any, ClassVar, Final, NamedTuple, dataclass_transform
 
-from ketrag_fast.apps.cli.command_parser import COMMON, CommandParser, mark_rare
+from ketrag_fast.apps.cli.command_parser import COMMON, CommandParser
 from ketrag_fast.base.config import Setting, catalogue, of_topic
 from ketrag_fast.base.config.catalogue import systems
 from ketrag_fast.base.config.fields import Topic
@@ -166,8 +166,7 @@ def _add(parser: CommandParser, group: Any, dest: str, declared: Field[Any]) -> 
     if declared.metadata["group"] is not None:
         group = parser.group(declared.metadata["group"])
     action = group.add_argument(*flags or ("--" + dest.replace("_", "-"),), dest=dest, **about)
-    if declared.metadata["rare"]:
-        mark_rare(action)
+    action.rare = declared.metadata["rare"]
 
 
 def values_of(parsed: Namespace, command: type[Command]) -> dict[str, Any]:
@@ -268,8 +267,7 @@ def _add_settings(
             action = group.add_argument(
                 flag, dest=dest, metavar=placeholder(spec), help=_escape(about or help_of(spec))
             )
-        if rare:
-            mark_rare(action)
+        action.rare = rare
 
 
 def placeholder(spec: Setting) -> str:
