@@ -46,6 +46,8 @@ def test_a_collection_is_used_from_anywhere(sources: Path, data: Path) -> None:
     assert "zeppelin" in run(elsewhere, "retrieve", "zeppelin"), "it is the only one"
     assert "zeppelin" in run(elsewhere, "grep", "zeppelin", "--collection", "notes")
     assert "collections" in run(elsewhere, "stats", "-c", "notes")
+    assert "inner/b.md" in run(elsewhere, "documents"), "it is the only one"
+    assert "documents and caches: ok" in run(elsewhere, "doctor")
     (sources / "notes" / "c.md").write_text("# c\n\nA new one.\n")
     assert "1 added" in run(sources, "index", "notes", "--name", "notes")
     listed = run(elsewhere, "collections")

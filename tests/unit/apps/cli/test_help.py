@@ -72,6 +72,21 @@ def test_examples_are_accepted() -> None:
             flags(parse(words))
 
 
+def test_a_command_line_becomes_a_typed_value() -> None:
+    from ketrag_fast.apps.cli.main import parse
+    from ketrag_fast.apps.cli.search import Search
+
+    command = parse(["search", "ice", "--glob", "a*", "--glob", "b*", "-n", "3", "--mode", "walk", "-q"])
+    assert isinstance(command, Search)
+    assert (command.question, command.n, command.glob, command.hops) == ("ice", 3, ("a*", "b*"), ())
+    assert (command.quiet, command.files, command.grep, command.settings) == (
+        True,
+        False,
+        None,
+        {"mode": "walk"},
+    )
+
+
 def test_full_help_adds_the_other_shared_settings(tmp_path: Path) -> None:
     _, short, _ = command("index", "-h", cwd=tmp_path)
     _, full, _ = command("index", "--help", cwd=tmp_path)
