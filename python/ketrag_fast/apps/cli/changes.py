@@ -23,11 +23,11 @@ from ketrag_fast.errors import ConfigError
 
 def _change(command: Command, dry_run: bool, *, purge: bool = False, **change: Any) -> int:
     """Apply a change, or preview it with --dry-run, and print a report."""
+    path, _ = options.index_path(command)
     if dry_run:
-        return index.preview(command, **change)
+        return index.preview(command, path, **change)
     from ketrag_fast.index import Index
 
-    path, _ = options.index_path(command)
     with Index.open(path, settings=options.build_settings_of(command)) as opened:
         report = opened.update(**change, purge=purge, progress=options.progress(command))
     if command.json or not purge:
