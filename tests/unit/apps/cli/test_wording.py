@@ -98,7 +98,7 @@ def test_statistics_are_written_for_people(place: Path) -> None:
 
 def test_an_index_without_citations_names_the_command_that_adds_them(place: Path) -> None:
     assert command("index", "notes", cwd=place).code == 0
-    done = command("graph", "--document", "ship.md", cwd=place)
+    done = command("graph", "ship.md", "--kind", "document", cwd=place)
     assert done.code == 4
     assert "no citation graph" in done.err and "`ketrag index --modes +cg-rag` adds it" in done.err
 
