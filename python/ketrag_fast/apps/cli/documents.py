@@ -199,7 +199,7 @@ class Describe(Command):
                 hint='put it in quotes: ketrag describe notes/work "client projects"',
             )
         path = options.one_path(self)
-        from ketrag_fast.index.descriptions import describe, descriptions_of
+        from ketrag_fast.index.annotations import describe, descriptions_of
 
         if self.remove:
             describe(path, None, words[0] if words else None)

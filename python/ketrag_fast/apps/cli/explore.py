@@ -253,7 +253,7 @@ class Graph(Command):
 
     def _draw(self, file: Path) -> int:
         """Write the page of `--html`; with --json, also print the data of the drawing."""
-        from ketrag_fast.page.graph_file import page
+        from ketrag_fast.page.assets import graph_page
 
         with options.open_index(self) as index:
             names = index.inspect.graphs()
@@ -263,7 +263,7 @@ class Graph(Command):
             limit = _LIMIT if self.limit is None else self.limit
             view = index.inspect.graph(graph, around=self.name, limit=limit, filter=index.inspect.filter)
         title = f"graph {graph}" if self.name is None else f"graph {graph} around {self.name}"
-        output.write_page(file, page(view, title))
+        output.write_page(file, graph_page(view, title))
         if self.json:
             output.write_json(view.to_json())
         elif not self.quiet:

@@ -138,7 +138,7 @@ class Build(Command):
         """Return the questions of `--examples`."""
         if self.questions is None:
             return None
-        from ketrag_fast.index.example_questions import checked_examples, read_examples
+        from ketrag_fast.index.annotations import checked_examples, read_examples
 
         return checked_examples(read_examples(Path(self.questions)))
 

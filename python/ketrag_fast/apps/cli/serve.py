@@ -118,7 +118,7 @@ class Serve(Command):
         try:
             from ketrag_fast.apps.server.options import ServerOptions, parse_indexes
             from ketrag_fast.apps.server.running import serve
-            from ketrag_fast.apps.server.supervisor import Supervisor
+            from ketrag_fast.apps.server.workers import Supervisor
         except ImportError as error:
             raise _missing("serve", error) from None
         if not 0 <= self.port <= _MOST_PORT or not 1 <= self.workers <= _MOST_WORKERS:
