@@ -8,8 +8,6 @@ from tests.test_layers import modules, nodes
 
 MOST = 6
 MORE = {
-    "models.embedders.cache.embed_spans_stream",
-    "models.embedders.cache.embed_stream",
     "systems.ket_rag.knn.nearest_rows",
 }
 """Functions that take more: the list may only become shorter."""

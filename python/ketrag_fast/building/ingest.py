@@ -20,7 +20,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast.base.config import Settings, build_settings
 from ketrag_fast.base.progress import Meter
-from ketrag_fast.building.source_comparison import BatchInsert, DocumentMove, SourceComparison, Step
+from ketrag_fast.building.source_comparison import (
+    BatchInsert,
+    DocumentChange,
+    DocumentMove,
+    Restored,
+    SourceComparison,
+    Step,
+)
 from ketrag_fast.building.sources import (
     Others,
     Sources,
@@ -225,9 +232,8 @@ def change_documents(
         known = tables.known()
         for name in tables.altered().values() if rebuild else ():
             known[name] = dataclasses.replace(known[name], content="")
-        unchanged = None
-        if settings.shard is None and not rebuild:
-            unchanged = UnchangedFiles(tables.file_readings(), settings, change.stamps)
+        readings = tables.file_readings() if settings.shard is None and not rebuild else None
+        unchanged = UnchangedFiles(readings, settings, change.stamps)
         comparison = SourceComparison(known, tables.removed(), settings, meter, unchanged)
         done = Ingested(stamps=comparison.stamps)
         with sandbox_pool(settings) as sandbox:
@@ -239,11 +245,11 @@ def change_documents(
         for task in tasks:
             if task.action == "drop":
                 tables.remove_source(task.row.number)
-        if unchanged is not None:
+        if unchanged.is_used:
             left = {source.number for source in tables.sources()}
             read = {task.row.number for task in tasks if task.action == "read"}
             tables.set_file_readings(unchanged.rows, unchanged.gone(left, read))
-            done.reader = unchanged.reader
+        done.reader = unchanged.reader
         # Failures of sources that were not read stay.
         new = {failure.document for failure in comparison.failures}
         old = [one for one in tables.failures() if one.document not in new] if change.others == "keep" else []
@@ -321,20 +327,19 @@ def _apply_all(tables: Tables, steps: Iterable[Step], done: Ingested, ahead: Seq
             for one in ahead:
                 one.add(step.batch.packed, step.contents, {})
             continue
-        if isinstance(step, DocumentMove) or step.action == "move":
-            tables.move(step.key, step.source, step.place)
-        elif step.action == "update":
-            tables.update(step.key, step.document, step.source, step.place, step.content)
-            done.updated += 1
-        elif step.action == "insert":
+        if isinstance(step, DocumentChange) and step.key is None:
             new.append((step.document, step.source, step.place, step.content))
             characters += len(step.document.text)
             if len(new) >= _TOGETHER or characters >= _TOGETHER_CHARACTERS:
                 insert()
-            if not step.restored:
-                continue
-        if not isinstance(step, DocumentMove) and step.restored:
-            tables.set_removed(step.restored, removed=False)
+            continue
+        if isinstance(step, DocumentMove):
+            tables.move(step.key, step.source, step.place)
+        elif isinstance(step, Restored):
+            tables.set_removed(step.marks, removed=False)
+        elif step.key is not None:
+            tables.update(step.key, step.document, step.source, step.place, step.content)
+            done.updated += 1
         for one in ahead:
             one.give_up()
     insert()

@@ -19,7 +19,7 @@ from ketrag_fast.building.async_writer import sound
 from ketrag_fast.building.ingest import Beginning, Change, Ingested, apply_change, begin_change
 from ketrag_fast.building.model_settings import (
     ReadingPlan,
-    plan,
+    plan_reading,
     require_same_model,
     require_some_mode,
     settings_for,
@@ -208,7 +208,9 @@ def _plan_settings(
 ) -> tuple[Resolved, ReadingPlan]:
     """Return the settings of a build, with those of an unfinished first build, and the reading plan."""
     begun = begun_settings(layout) if base is None else None
-    planned, reads = plan(given, base, layout, rebuild=options.rebuild, partial=options.partial, begun=begun)
+    planned, reads = plan_reading(
+        given, base, layout, rebuild=options.rebuild, partial=options.partial, begun=begun
+    )
     return settings_for(base, planned, options.rebuild, begun), reads
 
 

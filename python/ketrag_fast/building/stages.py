@@ -22,11 +22,11 @@ from ketrag_fast.building.async_writer import Kept, Outputs, StageWriter, finish
 from ketrag_fast.building.ingest import Ingested
 from ketrag_fast.building.model_settings import (
     ReadingPlan,
-    failures,
-    identity,
+    failed_chunks,
     open_reading,
+    reader_identity,
+    reading_warnings,
     source_of,
-    warnings,
 )
 from ketrag_fast.building.reports import usage_of, warn_of_missing_parts
 from ketrag_fast.building.reuse import Before
@@ -146,7 +146,7 @@ class Build:
         messages = [
             *read.warnings,
             *warn_of_missing_parts(self.settings, records, self.source is not None, self.reading is not None),
-            *warnings(self.reading, self.reads, self.base),
+            *reading_warnings(self.reading, self.reads, self.base),
         ]
         if not read.documents:
             messages.append("the index is empty: no documents were found")
@@ -326,12 +326,12 @@ class Build:
         if self.source is not None:
             models["embedder"] = self.source.identity().to_json()
         if self.reading is not None:
-            models["llm"] = identity(self.reading)
+            models["llm"] = reader_identity(self.reading)
         return models
 
     def _list_failures(self, read: Ingested) -> None:
         """Add chunks that could not be read to the failed documents."""
-        chunks = failures(self.reading)
+        chunks = failed_chunks(self.reading)
         if chunks:
             read.failures += chunks
             with self.tables.transaction():

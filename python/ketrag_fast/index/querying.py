@@ -70,10 +70,10 @@ def retrieve_many(
 
 
 def ask(state: IndexState, query: str | Query, fields: QueryFields, **options: Any) -> Answer:
-    """Answer a query with an LLM; the options are those of `answer_options`."""
-    from ketrag_fast.query.answering import answer_options, answer_query
+    """Answer a query with an LLM; the options are those of `AnswerOptions`."""
+    from ketrag_fast.query.answering import AnswerOptions, answer_query
 
-    chosen = answer_options(**options)
+    chosen = AnswerOptions(**options)
     state, query = state.visible(as_query(query, fields))
     return answer_query(state.opened, state.path, query, chosen)
 

@@ -33,8 +33,7 @@ def read_graphrag(folder: Path) -> Extracted:
     if tables is None:
         raise DocumentError(
             f"{folder} has no tables of GraphRAG",
-            hint="give the folder with entities.parquet, relationships.parquet and text_units.parquet; "
-            "`ketrag recording from-graphrag` reads a cache of replies",
+            hint="give the folder with entities.parquet, relationships.parquet and text_units.parquet",
         )
     found = Extracted()
     place = tables["entities"].parent

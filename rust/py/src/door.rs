@@ -107,9 +107,7 @@ pub fn long<T: Send>(
     watch(py, report, &mut |progress| {
         result = work.take().map(|work| caught(|| work(progress)));
     })?;
-    result
-        .unwrap_or_else(|| Err(Error::Internal("a kernel ended without a result".into())))
-        .map_err(to_python)
+    result.unwrap_or_else(|| Err(Error::Internal("a kernel returned no result".into()))).map_err(to_python)
 }
 
 /// Run `work` on another thread, as [`long`] does. This function is not generic: threads and signals are compiled once
@@ -137,7 +135,7 @@ fn watch(py: Python<'_>, report: Report<'_, '_>, work: &mut (dyn FnMut(&Progress
                 let _ = send.send(());
             });
             if let Err(error) = started {
-                return Err(Error::memory(format!("no thread can be started: {error}")).caused_by(error));
+                return Err(Error::memory(format!("cannot start a thread: {error}")).caused_by(error));
             }
             while let Err(RecvTimeoutError::Timeout) = receive.recv_timeout(WATCH) {
                 if stopped.is_some() {

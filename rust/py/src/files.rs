@@ -247,7 +247,7 @@ pub fn read_bytes(py: Python<'_>, file: FileIn<'_>, start: usize, stop: usize) -
             false => Err(Error::input(format!("bytes {start} to {stop} of {} do not exist", items.len()))),
         }
     };
-    quick(py, read).map(|values| Out(values)).map_err(|e| of_index(py, e))
+    quick(py, read).map(Out).map_err(|e| of_index(py, e))
 }
 
 /// Return the BLAKE3 of a file (hexadecimal), and the concatenated hashes of its blocks: empty for a single
@@ -262,7 +262,7 @@ pub fn hash_file(py: Python<'_>, path: PathBuf) -> PyResult<(String, Bound<'_, P
 #[pyfunction]
 pub fn merge_hashes(hashes: &[u8], size: usize) -> PyResult<Option<String>> {
     let values: &[Value] =
-        bytemuck::try_cast_slice(hashes).map_err(|_| wrong("hashes have 32 bytes each"))?;
+        bytemuck::try_cast_slice(hashes).map_err(|_| wrong("the hashes must have 32 bytes each"))?;
     Ok(root(values, size).map(|digest| digest.to_hex().to_string()))
 }
 

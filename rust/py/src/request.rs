@@ -68,7 +68,9 @@ impl PyRequest {
             None => AGES,
             Some(s) => Duration::try_from_secs_f64(s).map_err(|_| wrong("deadline must not be negative"))?,
         };
-        let size = |budget: i64| u64::try_from(budget).map_err(|_| wrong(format!("the budget is {budget}")));
+        let size = |budget: i64| {
+            u64::try_from(budget).map_err(|_| wrong(format!("a budget must not be negative, got {budget}")))
+        };
         let policy = if skip { FillPolicy::SkipAndContinue } else { FillPolicy::FirstOverflowStops };
         let oversize = if truncate { OversizePolicy::Truncate } else { OversizePolicy::Drop };
         let options =

@@ -250,7 +250,7 @@ impl PySearcher {
     ) -> PyResult<Vec<PlaceOut>> {
         let runs = runs.unwrap_or_else(|| units.iter().map(|&unit| (unit, 1)).collect());
         if units.len() != lengths.len() || units.len() != runs.len() {
-            return Err(wrong("units, lengths and runs must be equally many"));
+            return Err(wrong("units, lengths and runs must have equal length"));
         }
         let place = |parts: &Parts<'_>, row: Row| {
             let (place, text) = printed_place(parts, &row)?;
@@ -263,7 +263,7 @@ impl PySearcher {
             let last = first.checked_add(count.saturating_sub(1));
             match first <= unit && last.is_some_and(|last| unit <= last) {
                 true => Ok(Row { first, count, end, ..Row::of(unit, 0) }),
-                false => Err(wrong(format!("unit {unit} is not one of {count} units from {first} on"))),
+                false => Err(wrong(format!("unit {unit} is not among the {count} units from {first} on"))),
             }
         });
         let rows = rows.collect::<PyResult<Vec<_>>>()?;

@@ -32,7 +32,7 @@ pub fn append_strings(py: Python<'_>, first: Packed<'_>, second: Packed<'_>) -> 
     quick(py, || {
         let (one, two) = (first.view()?, second.view()?);
         if one.len() != two.len() {
-            return Err(Error::input(format!("{} strings for {}", two.len(), one.len())));
+            return Err(Error::input(format!("the lists have {} and {} strings", two.len(), one.len())));
         }
         Ok((0..one.len()).map(|at| [one.get(at), two.get(at)].concat()).collect())
     })

@@ -206,8 +206,7 @@ pub fn text_blocks(
                 text.get(start..end).map(|_| ((start, end), mark))
             })
             .collect();
-        let marks =
-            marks.ok_or_else(|| Error::input("a mark is unknown, or spans no stretch of the text"))?;
+        let marks = marks.ok_or_else(|| Error::input("a mark is unknown or outside the text"))?;
         Ok(find_blocks(text, 0, &marks, progress))
     })?;
     Ok(blocks.into_iter().map(|b| (b.kind.name(), b.span, b.parent, b.lead, b.head)).collect())
@@ -295,6 +294,9 @@ pub fn languages() -> Vec<(&'static str, &'static str)> {
     Language::all().collect()
 }
 
+/// A sentence and its keywords.
+type Keywords = (String, Vec<String>);
+
 /// Learnt parameters of Punkt (this class is for parity and not for speed: plain lists are passed), from the contents of NLTK's four files.
 #[pyclass(frozen, module = "ketrag_fast._core")]
 pub struct Punkt(Parameters);
@@ -345,7 +347,7 @@ impl Punkt {
         texts: Vec<String>,
         threads: usize,
         report: Report<'_, '_>,
-    ) -> PyResult<Vec<Vec<(String, Vec<String>)>>> {
+    ) -> PyResult<Vec<Vec<Keywords>>> {
         let stop: HashSet<&str> = stop_words.iter().map(String::as_str).collect();
         long(py, report, |progress| {
             progress.expect(texts.len() as u64);

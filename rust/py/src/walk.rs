@@ -141,9 +141,7 @@ fn slices<'a>(held: &'a Named<Held<'_>>) -> Named<Slice<'a>> {
 fn view<'a>(slices: &[(&str, Slice<'a>)], weights: &'a OnceLock<Weights>) -> Result<LinksView<'a>> {
     let find = |name: &str| {
         let found = slices.iter().find(|(known, _)| *known == name);
-        found
-            .map(|(_, slice)| *slice)
-            .ok_or_else(|| Error::input(format!("{name} is not an array of the walk")))
+        found.map(|(_, slice)| *slice).ok_or_else(|| Error::input(format!("the walk has no array {name}")))
     };
     LinksView::new(find, weights)
 }

@@ -27,9 +27,7 @@ impl Encoding {
         match name {
             "cl100k_base" => Ok(Self::Cl100k),
             "o200k_base" => Ok(Self::O200k),
-            _ => {
-                Err(Error::input(format!("unknown encoding {name:?}: there are cl100k_base and o200k_base")))
-            }
+            _ => Err(Error::input(format!("encoding must be cl100k_base or o200k_base, not {name:?}"))),
         }
     }
 

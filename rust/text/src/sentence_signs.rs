@@ -47,7 +47,8 @@ pub(super) fn is_emphasis(c: char) -> bool {
 
 /// Return whether a character belongs to the sentence whose mark it follows.
 pub(super) fn closes(c: char) -> bool {
-    is_ignored(c) || "\"')]}”’»›」』）】》〉〕］｝〗〙¹²³⁰⁴⁵⁶⁷⁸⁹".contains(c)
+    matches!(c, '"' | '\'' | ')' | ']' | '}')
+        || (!c.is_ascii() && (is_ignored(c) || "”’»›」』）】》〉〕］｝〗〙¹²³⁰⁴⁵⁶⁷⁸⁹".contains(c)))
 }
 
 /// Return whether a character comes before the first word of a sentence.
@@ -58,7 +59,9 @@ pub(super) fn opens_a_word(c: char) -> bool {
 
 /// Return whether a sentence goes on with this character.
 pub(super) fn continues(c: char) -> bool {
-    is_mark(c) || ",-:;՝،؍߸᠂᠈–—、﹐﹑﹕﹘﹣，－：；".contains(c)
+    is_mark(c)
+        || matches!(c, ',' | '-' | ':' | ';')
+        || (!c.is_ascii() && "՝،؍߸᠂᠈–—、﹐﹑﹕﹘﹣，－：；".contains(c))
 }
 
 /// Return the length of the reference in brackets at the start, such as `[1]` or `[^note]`.

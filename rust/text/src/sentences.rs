@@ -47,9 +47,7 @@ impl Splitter {
         match name {
             "uax29" => Ok(Self::Uax29),
             "standard" => Ok(Self::Standard),
-            _ => {
-                Err(Error::input(format!("unknown sentence splitter {name:?}: there are standard and uax29")))
-            }
+            _ => Err(Error::input(format!("the sentence splitter must be standard or uax29, not {name:?}"))),
         }
     }
 

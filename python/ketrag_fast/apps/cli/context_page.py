@@ -213,7 +213,13 @@ def _text(x: float, y: float, text: str, anchor: str, *, kind: str = "n", title:
     return f'<text class="{kind}" x="{x:.0f}" y="{y:.0f}" text-anchor="{anchor}">{escape(text)}{tip}</text>'
 
 
-def graph_of(index: Index, context: Context) -> GraphView | None:
+def write_context(path: Path, index: Index, context: Context, answer: Answer | None = None) -> None:
+    """Write the page of a context or an answer."""
+    files = index.inspect.files([passage.document for passage in context.passages])
+    output.write_page(path, page(context, files, answer, _graph_around(index, context)))
+
+
+def _graph_around(index: Index, context: Context) -> GraphView | None:
     """Return the graph around the passages of a context; None without a graph or passages, and under a
     filter, because the graph of the matching documents numbers its passages differently.
     """

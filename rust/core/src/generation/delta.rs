@@ -265,7 +265,7 @@ pub fn patches(
         return Err(Error::input("the changed documents must ascend and exist"));
     }
     let Some(of_rows) = rows_of(documents, &starts)? else {
-        return Err(Error::input("the new documents differ in number from their places"));
+        return Err(Error::input("the new documents and their positions must have equal length"));
     };
     let Some(locations) = locations_of(arrays, new, &of_rows)? else { return Ok(None) };
     let chunk_document = arrays.items::<u32>("units.chunk_document")?;

@@ -46,7 +46,7 @@ impl<'a> Come<'a> {
             && labels.iter().all(|&label| (label as usize) + 1 < offsets.len());
         match fits {
             true => Ok(Self { ends, spans, labels, blob, offsets }),
-            false => Err(Error::input("the locations of the new documents do not fit together")),
+            false => Err(Error::input("the arrays of the new documents' locations do not fit together")),
         }
     }
 

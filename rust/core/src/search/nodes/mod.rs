@@ -259,7 +259,7 @@ impl NodeIndex<'_> {
             && self.name_nodes.columns == n;
         match fits {
             true => Ok(()),
-            false => Err(Error::damaged(format!("the graph of nodes does not have {n} nodes throughout"))),
+            false => Err(Error::damaged(format!("all arrays of the graph must have {n} nodes"))),
         }
     }
 }

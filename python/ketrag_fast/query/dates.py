@@ -1,32 +1,101 @@
-"""Puts newer documents first among passages of comparable relevance, for the setting `newest`.
+"""Dates of documents: periods of themes, and newer documents first among passages of comparable relevance.
 
-The current time is not used: the dates of documents are compared only with each other.
+The current time is not used: dates are compared only with each other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ketrag_fast.query.document_dates import FIELDS, date_in
+from ketrag_fast.kernels.text import unpack
 from ketrag_fast.query.source_paths import SourcePaths
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.source_files import read_stamps
+from ketrag_fast.systems.shared.rows import Arrays
 
 if TYPE_CHECKING:
     from ketrag_fast.query.open_generation import Opened
 
+FIELDS: Final = ("date", "modified", "year")
+"""Metadata fields that may hold the date of a document, in order of preference."""
+_DATE: Final = re.compile(r"\s*(\d{4})(?:[-/.]?(\d{2})(?:[-/.]?(\d{2}))?)?(?!\d)")
+_LENGTHS: Final = (4, 7, 10)
+"""Length of a date with the precision of a year, a month and a day, in characters."""
+_MOST: Final = 24
+"""Maximum number of months or days that are used as periods."""
 COMPARABLE: Final = 0.2
 """Maximum difference between the scores of comparable passages, as a share of the best score."""
 _BITS: Final = 3
 """Maximum number of bits by which the sketches of copies differ, as in the core."""
 _FEW: Final = 10
 """With at least this many passages, the difference is also at most half of that between first and last."""
+
+
+def date_in(metadata: Mapping[str, Any]) -> str:
+    """Return the date in metadata as YYYY, YYYY-MM or YYYY-MM-DD; "" if there is no date.
+
+    Examples:
+        >>> date_in({"date": "2026-03-01T10:00:00"}), date_in({"year": 1893}), date_in({"date": "soon"})
+        ('2026-03-01', '1893', '')
+    """
+    for name in FIELDS:
+        value = metadata.get(name)
+        if isinstance(value, bool) or not isinstance(value, (int, str)):
+            continue
+        found = _DATE.match(str(value))
+        if found is not None:
+            return "-".join(part for part in found.groups() if part)
+    return ""
+
+
+def dates_of_rows(units: Arrays) -> list[str] | None:
+    """Return the date of each row of the documents' arrays, "" if unknown; None if no document has a date."""
+    if "document_metadata_offsets" not in units:
+        return None
+    dates: list[str] = []
+    for row in unpack(units["document_metadata_blob"], units["document_metadata_offsets"]):
+        if row:
+            dates.append(_date_of(row))
+        else:  # the first section holds the metadata of the whole document
+            dates.append(dates[-1] if dates else "")
+    return dates if any(dates) else None
+
+
+def _date_of(row: str) -> str:
+    try:
+        metadata = json.loads(row)
+    except (ValueError, RecursionError):
+        return ""
+    return date_in(metadata) if isinstance(metadata, dict) else ""
+
+
+def periods_of(dates: Sequence[str]) -> list[str]:
+    """Return the period of each date: days or months if there are at most 24 of them, else years.
+
+    Empty dates, and dates that are less precise than the periods, have no period ("").
+
+    Examples:
+        >>> periods_of(["2026-03-01", "2026-04-02", ""])
+        ['2026-03-01', '2026-04-02', '']
+        >>> periods_of(["1893-06", "2026-04-02"])
+        ['1893-06', '2026-04']
+    """
+    chosen = _LENGTHS[0]
+    for length in _LENGTHS:
+        own = [date[:length] for date in dates if len(date) >= length]
+        too_many = length != chosen and len(set(own)) > _MOST
+        if too_many or len(own) * 2 <= sum(map(bool, dates)):
+            break
+        chosen = length
+    return [date[:chosen] if len(date) >= chosen else "" for date in dates]
 
 
 def newest_first(scores: NDArray[np.float64], days: Sequence[str]) -> list[int]:
