@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from common import arguments, header, publish, require_data, result_table, table
 from ketrag_fast import Document, Settings, _core
 from ketrag_fast.eval import load_dataset
+from ketrag_fast.eval.datasets import DataSet
 from ketrag_fast.eval.metrics import bootstrap_interval, is_yes_no, normalise
-from ketrag_fast.eval.question import DataSet
 from ketrag_fast.kernels import links as kernel
 from ketrag_fast.kernels.text import pack, unpack
 from ketrag_fast.systems.shared.rows import offsets_of

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from tests.process import POLAR, command
 
-from ketrag_fast.apps.cli.error_context import complete_hint
-from ketrag_fast.apps.cli.import_index import _list as list_rows
+from ketrag_fast.apps.cli.interchange import list_rows
+from ketrag_fast.apps.cli.options import complete_hint
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def test_a_hint_names_the_index_of_the_command(place: Path, argv: tuple[str, ...
 
 
 NO_NODE = "has no node 'Frmm', and no name contains it\nhint: `ketrag graph -i 'my notes' Frmm`"
-DATA_SET = "looks like a corpus or a file of queries"
+DATA_SET = "hint: a data set is a folder with queries.jsonl, qrels.tsv"
 STREAM = "is not supported here"
 MY_NOTES = ("-i", "my notes")
 MESSAGES: list[tuple[tuple[str, ...], int, str]] = [

@@ -5,7 +5,6 @@ Each took minutes before on a text of this size; the bounds are far above what i
 
 from __future__ import annotations
 
-from ketrag_fast.models.extraction.graphrag import passage_of
 from ketrag_fast.models.extraction.heuristic import subject_of
 from ketrag_fast.models.extraction.parse import parse_reply, read_json
 from ketrag_fast.models.llms.llama.grammar import grammar_of
@@ -64,20 +63,6 @@ def test_a_character_with_a_number_of_thousands_of_digits() -> None:
     reply = '{"e":[["Ann","person","&#' + "1" * 5_000 + '; is here"]],"r":[]}'
     found = parse_reply(reply, "Ann is here")
     assert [entity.name for entity in found.extraction.entities] == ["Ann"]
-
-
-def test_the_passage_in_a_prompt_of_graphrag() -> None:
-    prompt = "-Real Data-\nText: A ship.\nText: It sailed. \n\n#####\nOutput:\n"
-    assert passage_of(prompt) == "A ship.\nText: It sailed."
-    assert passage_of("real data\ntext:\tx\n### \n \n output:") == "x"
-    for broken in (
-        "Text: x\n###\noutput:",
-        "real data\ntext: x\n##\noutput:",
-        "real data\ntext: x ###\noutput:",
-    ):
-        assert passage_of(broken) is None
-    with processor_seconds(SECONDS):
-        assert passage_of("real data" + "\ntext: \n###\n" * 50_000) is None
 
 
 def test_a_title_with_a_bracket() -> None:

@@ -133,7 +133,7 @@ def _vectors_changed(stored: Identity | None, source: VectorSource) -> bool:
     if stored is None or stored.fingerprint != source.fingerprint:
         return False
     try:
-        require_same(stored, source.model.real)
+        require_same(stored, source.model)
     except ModelMismatch:
         return True
     return False

@@ -30,7 +30,7 @@ def usage_of(
 ) -> Usage:
     """Return the usage of a build: `stages` of its generation, its embedding model and its reader, if any."""
     read = reading.total if reading is not None and reading.reader.model is not None else None
-    tally = source.model.tally if source is not None else None
+    tally = source.tally if source is not None else None
     sizes = sizes_of(stages)
     return Usage(
         documents=tables.count(),

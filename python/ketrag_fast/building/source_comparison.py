@@ -22,6 +22,7 @@ from ketrag_fast.building.sources import (
     check_document,
     find_files,
     read_jobs,
+    with_text,
 )
 from ketrag_fast.building.unchanged import UnchangedFiles, is_recorded
 from ketrag_fast.errors import Cancelled, DocumentError
@@ -365,6 +366,7 @@ class SourceComparison:
             else:
                 self.skipped.append(item)
             return [], False
+        item = with_text(item)
         content, problem = check_document(item)
         if problem is None and item.id in self.seen and not self._replaces(task, item.id):
             self._fail(_repeated_id(item.id))

@@ -171,11 +171,23 @@ def usable_item(item: Item, seen: set[str]) -> Item:
     """Return an item that can be indexed, or why it cannot; `seen` are the ids so far."""
     if isinstance(item, Failure):
         return item
+    item = with_text(item)
     problem = check_document(item)[1] or ("the id is already in use" if item.id in seen else None)
     if problem is not None:
         return Failure(str(item.id), "document", problem)
     seen.add(item.id)
     return item
+
+
+def with_text(document: Document) -> Document:
+    """Return a document whose text is its title if it has no other, such as a reference without an abstract.
+
+    The title then counts once, as text: counted as both, such documents displace longer ones.
+    """
+    text, title = document.text, document.title
+    if not (isinstance(text, str) and isinstance(title, str)) or text.strip() or not title.strip():
+        return document
+    return replace(document, text=title, title="", locators=())
 
 
 def check_document(document: Document) -> tuple[str, str | None]:
@@ -185,7 +197,7 @@ def check_document(document: Document) -> tuple[str, str | None]:
         return "", "id, text and title must be texts"
     if not name:
         return "", "the id is empty"
-    if (not text or text.isspace()) and (not title or title.isspace()):
+    if not text or text.isspace():
         return "", "the text is empty"
     if len(text) > _LARGEST // 4 and len(text.encode("utf-8", "replace")) > _LARGEST:
         return "", f"the text is larger than {_LARGEST:,} bytes"

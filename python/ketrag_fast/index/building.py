@@ -31,9 +31,9 @@ def build_index(
     path: PathText,
     settings: Settings,
     *,
-    replace: bool,
-    progress: Callback | None,
-    examples: Sequence[str] | None,
+    progress: Callback | None = None,
+    examples: Sequence[str] | None = None,
+    replace: bool = False,
     **options: Any,
 ) -> BuildReport:
     """Build an index or bring it up to date; `replace` drops all other sources.
@@ -47,7 +47,7 @@ def build_index(
         parse(settings.given["embedder"])  # before any document is read
     questions = None
     if examples is not None:
-        from ketrag_fast.index.example_questions import checked_examples, store_examples
+        from ketrag_fast.index.annotations import checked_examples, store_examples
 
         questions = checked_examples(examples)
     others: Others = "drop" if replace else "read"
@@ -118,26 +118,26 @@ def update_index(
     where: Filter | None,
     *,
     progress: Callback | None,
-    purge: bool,
-    fold: bool,
+    **options: Any,
 ) -> BuildReport:
-    """Add and remove documents of an open index. Raises InputError if parts of it are hidden."""
+    """Add and remove documents of an open index. `options` are fields of `BuildOptions`.
+
+    Raises InputError if parts of the index are hidden.
+    """
     from ketrag_fast.building.runner import BuildOptions, build
 
     if state.allows:
         raise InputError("an index opened with allow cannot be changed", hint="open it without allow")
     Layout(state.path).require()
-    condition = _removal_condition(where)
+    chosen = BuildOptions(
+        others="keep",
+        remove=_patterns(remove),
+        where=_removal_condition(where),
+        opened=state.opened.generation,
+        **options,
+    )
     with progress_shown(Layout(state.path), progress) as shown:
-        options = BuildOptions(
-            others="keep",
-            remove=_patterns(remove),
-            where=condition,
-            purge=purge,
-            fold=fold,
-            opened=state.opened.generation,
-        )
-        return build(state.path, add, stages_for, state.settings, options, shown)
+        return build(state.path, add, stages_for, state.settings, chosen, shown)
 
 
 def preview_update(

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,52 +27,47 @@ FORM: Final = "native:"
 _PRECISIONS: Final = {"auto": "auto", "fp32": "f32", "bf16": "bf16", "int8": "int8"}
 _BYTES_ALONE: Final = ("avx-vnni", "avx512-vnni")
 """Kernels for int8 only."""
-T = TypeVar("T")
 
 
-def path_of(spec: str, setting: str) -> Path:
-    """Return the folder of a spec. Raises ConfigError, which names the setting, if it has another form."""
-    folder = spec.removeprefix(FORM)
-    if folder == spec or not folder.strip():
-        raise ConfigError(f"{setting} must be native:FOLDER or none, got {spec!r}")
-    return Path(folder).expanduser()
+class _NativeModel:
+    """A model loaded from a folder. Thread-safe."""
 
-
-def open_folder(
-    spec: str, setting: str, opener: Callable[..., T], *, precision: str, threads: int, what: str, hint: str
-) -> T:
-    """Return the model of a spec.
-
-    Args:
-        spec: `native:FOLDER`.
-        setting: The setting that has the spec, for messages.
-        opener: Opens a folder with a `precision` and a `kernel`: the one that the environment names, or auto
-            if that one only supports int8 and another precision is requested.
-        what: The kind of model, for messages.
-        hint: Which models are supported.
-
-    Raises:
-        ConfigError: The spec has another form.
-        BackendError: The folder does not contain such a model.
-    """
-    path = path_of(spec, setting)
-    forced = os.environ.get(KERNEL_VARIABLE) or "auto"
-    kernel = "auto" if forced in _BYTES_ALONE and precision != "int8" else forced
-    if not path.is_dir():
-        raise BackendError(f"{spec}: no such folder: {path}", hint=f"give the folder of {what}")
-    try:
-        return opener(path, precision=_PRECISIONS.get(precision, "auto"), kernel=kernel, threads=threads)
-    except (IndexDamaged, InputError) as error:
-        reason = error.message.removesuffix("; `sentence-transformers:` serves it")
-        raise BackendError(f"{spec} cannot be loaded: {reason}", hint=hint) from error
-
-
-class NativeModel:
-    """A model that reads a question together with a text, loaded from a folder. Thread-safe."""
-
-    spec: str
-    _threads: int
     _model: _core.Classifier | _core.Extractor
+    _core_class: type[_core.Classifier | _core.Extractor]
+    setting: str
+    """The setting that has the spec, for messages."""
+    kind: str
+    supported: str
+
+    def __init__(self, spec: str, *, precision: str = "auto", threads: int = 0) -> None:
+        """Load the model of a spec.
+
+        `precision` auto is the fastest measured on this machine: f32, or bf16 if its scores stay close. int8
+        is used only if it is requested. A kernel set in the environment is used if it supports these.
+
+        Raises:
+            ConfigError: the spec has another form.
+            BackendError: the folder does not contain such a model.
+        """
+        folder = spec.removeprefix(FORM)
+        if folder == spec or not folder.strip():
+            raise ConfigError(f"{self.setting} must be native:FOLDER or none, got {spec!r}")
+        path = Path(folder).expanduser()
+        if not path.is_dir():
+            raise BackendError(f"{spec}: no such folder: {path}", hint=f"give the folder of {self.kind}")
+        forced = os.environ.get(KERNEL_VARIABLE) or "auto"
+        kernel = "auto" if forced in _BYTES_ALONE and precision != "int8" else forced
+        self.spec, self._threads = spec, threads
+        try:
+            self._model = self._core_class.open(
+                path, precision=_PRECISIONS.get(precision, "auto"), kernel=kernel, threads=threads
+            )
+        except (IndexDamaged, InputError) as error:
+            reason = error.message.removesuffix("; `sentence-transformers:` serves it")
+            raise BackendError(f"{spec} cannot be loaded: {reason}", hint=self.supported) from error
+
+    def _failed(self, error: IndexDamaged) -> BackendError:
+        return BackendError(f"{self.spec} failed: {error.message}")
 
     @property
     def precision(self) -> str:
@@ -90,32 +85,14 @@ class NativeModel:
         return self._model.timings
 
 
-class CrossEncoder(NativeModel):
+class CrossEncoder(_NativeModel):
     """A loaded cross-encoder. Thread-safe."""
 
     _model: _core.Classifier
-
-    def __init__(self, spec: str, *, precision: str = "auto", threads: int = 0) -> None:
-        """Load the model of a spec.
-
-        `precision` auto is the fastest measured on this machine: f32, or bf16 if its scores stay close. int8
-        is used only if it is requested. A kernel set in the environment is used if it supports these.
-
-        Raises:
-            ConfigError: the spec has another form.
-            BackendError: the folder does not contain such a model.
-        """
-        self.spec = spec
-        self._threads = threads
-        self._model = open_folder(
-            spec,
-            "rerank",
-            _core.Classifier.open,
-            precision=precision,
-            threads=threads,
-            what="a cross-encoder",
-            hint="cross-encoders of BERT with one label (ms-marco-MiniLM) are built in",
-        )
+    _core_class = _core.Classifier
+    setting = "rerank"
+    kind = "a cross-encoder"
+    supported = "cross-encoders of BERT with one label (ms-marco-MiniLM) are built in"
 
     def scores(
         self, question: str, texts: Sequence[str], *, threads: int | None = None, seconds: float | None = None
@@ -124,15 +101,11 @@ class CrossEncoder(NativeModel):
 
         Raises DeadlineExceeded after `seconds`, BackendError if scores are not finite.
         """
-        clean = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
         workers = self._threads if threads is None else threads
         try:
-            return self._model.scores(question, *pack(clean), threads=workers, seconds=seconds)
+            return self._model.scores(question, *pack(_clean(texts)), threads=workers, seconds=seconds)
         except IndexDamaged as error:
-            raise BackendError(f"{self.spec} failed: {error.message}") from error
-
-
-_SETTING: Final = "answer_llm"
+            raise self._failed(error) from error
 
 
 def is_extractive(spec: str) -> bool:
@@ -160,29 +133,18 @@ class SpanScores:
         return np.where(self.ends > self.starts, margins, -np.inf)
 
 
-class Extractor(NativeModel):
+class Extractor(_NativeModel):
     """A loaded model for extractive question answering. Thread-safe."""
 
     _model: _core.Extractor
+    _core_class = _core.Extractor
+    setting = "answer_llm"
+    kind = "a model for extractive question answering"
+    supported = "those of BERT, RoBERTa, XLM-RoBERTa, CamemBERT and MPNet are built in"
 
     def __init__(self, spec: str, *, precision: str = "auto", threads: int = 0) -> None:
-        """Load the model of a spec; `precision` is f32 unless bf16 is requested.
-
-        Raises:
-            ConfigError: the spec has another form.
-            BackendError: the folder does not contain such a model.
-        """
-        self.spec = spec
-        self._threads = threads
-        self._model = open_folder(
-            spec,
-            _SETTING,
-            _core.Extractor.open,
-            precision="auto" if precision == "int8" else precision,
-            threads=threads,
-            what="a model for extractive question answering",
-            hint="those of BERT, RoBERTa, XLM-RoBERTa, CamemBERT and MPNet are built in",
-        )
+        """Load the model of a spec; `precision` is f32 unless bf16 is requested."""
+        super().__init__(spec, precision="auto" if precision == "int8" else precision, threads=threads)
 
     def spans(
         self, question: str, texts: Sequence[str], *, threads: int | None = None, seconds: float | None = None
@@ -191,14 +153,12 @@ class Extractor(NativeModel):
 
         Raises DeadlineExceeded after `seconds`, BackendError if scores are not finite.
         """
-        clean = [text.encode("utf-8", "replace").decode("utf-8") for text in (question, *texts)]
+        own, *clean = _clean([question, *texts])
         workers = self._threads if threads is None else threads
         try:
-            return SpanScores(
-                *self._model.spans(clean[0], *pack(clean[1:]), threads=workers, seconds=seconds)
-            )
+            return SpanScores(*self._model.spans(own, *pack(clean), threads=workers, seconds=seconds))
         except IndexDamaged as error:
-            raise BackendError(f"{self.spec} failed: {error.message}") from error
+            raise self._failed(error) from error
 
     def identity(self) -> dict[str, Any]:
         """Return the spec, the kind, the precision and a digest of the files, for the record of an answer."""
@@ -208,6 +168,11 @@ class Extractor(NativeModel):
             "precision": self.precision,
             "fingerprint": self._model.fingerprint(),
         }
+
+
+def _clean(texts: Sequence[str]) -> list[str]:
+    """Replace lone surrogates, which no tokenizer takes."""
+    return [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
 
 
 class Extractors:

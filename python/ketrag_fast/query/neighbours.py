@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from ketrag_fast.models.llms.protocol import LanguageModel
     from ketrag_fast.models.tasks.driver import Spent
-    from ketrag_fast.query.answer.summary import Surroundings
+    from ketrag_fast.query.answer.notes import Surroundings
 
 KIND: Final = "subgraph"
 SENTENCES: Final = 3
@@ -73,7 +73,7 @@ def add_summaries(
     Units without a usable summary get their best sentences instead. Raises DeadlineExceeded, and the errors
     of the model.
     """
-    from ketrag_fast.query.answer.summary import TASK, write_summaries
+    from ketrag_fast.query.answer.notes import TASK, write_summaries
 
     opened = plan.opened
     started = time.perf_counter()
@@ -190,8 +190,8 @@ def _fill_surroundings(
     opened: Opened, question: str, one: _Neighbourhood, budget: int
 ) -> tuple[Surroundings, tuple[Span, ...]]:
     """Return a unit with its neighbours, strongest first, until one exceeds the budget, and their sources."""
+    from ketrag_fast.query.answer.notes import Surroundings
     from ketrag_fast.query.answer.prompt import row
-    from ketrag_fast.query.answer.summary import Surroundings
 
     text = row(one.passage)
     left = budget - opened.count_tokens([text])[0]

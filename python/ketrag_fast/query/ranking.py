@@ -210,7 +210,7 @@ def _reorder(
         order = np.argsort(-found, kind="stable")  # equal scores keep the order of the core's ranking
         first, scores = first[order], found[order]
     if plan.newest is not None:
-        from ketrag_fast.query.recency import days_of, newest_copies_first, newest_first
+        from ketrag_fast.query.dates import days_of, newest_copies_first, newest_first
 
         days = days_of(plan.opened, plan.newest, first.tolist())
         preferred = newest_first(scores, days)

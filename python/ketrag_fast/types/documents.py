@@ -59,7 +59,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class DocumentBatch:
-    """Documents that a reader read together. Each has an id, and a text or title that is not blank.
+    """Documents that a reader read together. Each has an id, and a text that is not blank.
 
     `contents` are the documents' content hashes (32 bytes each). `packed` has
     the keys `id`, `title` and `text`, each with a UTF-8 blob and its n + 1 offsets.

@@ -72,7 +72,7 @@ class FakeIndex:
 
 
 def dataset(*questions: Question) -> DataSet:
-    return DataSet(Path("set"), None, questions, 0, 0, ())
+    return DataSet(Path("set"), None, questions, ())
 
 
 def question(identity: str, answers: tuple[str, ...] = (), gold: tuple[str, ...] = ()) -> Question:

@@ -13,11 +13,11 @@ from ketrag_fast import Index, Settings
 from ketrag_fast.errors import BackendMissing, Cancelled, IndexDamaged
 from ketrag_fast.kernels.text import unpack
 from ketrag_fast.models import ann
-from ketrag_fast.models.embedders.precomputed import write_vectors
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.shared import hnsw_proposals as proposals
 from ketrag_fast.types import Document
+from tests.support.vector_files import write_vectors
 
 COUNT, QUESTIONS = 600, 40
 GRAPHS = ("unit_search", "keyword_search")

@@ -17,12 +17,12 @@ import pytest
 from ketrag_fast import Index, Settings
 from ketrag_fast.errors import BackendError, DeadlineExceeded, ModelMismatch
 from ketrag_fast.models.embedders.fingerprint import SAMPLE
-from ketrag_fast.models.embedders.precomputed import write_vectors
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.types import Document
 from tests.support.endpoint import Endpoint, words_encoder
+from tests.support.vector_files import write_vectors
 
 DOCUMENTS = [
     Document(

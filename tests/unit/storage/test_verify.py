@@ -89,7 +89,7 @@ def test_hashes_of_files_of_all_sizes(tmp_path: Path, size: int) -> None:
     if hashes:
         assert _core.merge_hashes(hashes, size) == digest
     _core.MappedFile(path, size, digest).verify(1)
-    with pytest.raises(IndexDamaged, match="bytes where"):
+    with pytest.raises(IndexDamaged, match="were written"):
         _core.MappedFile(path, size + 1, digest)
     if size:
         flip(path, size // 2)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from textwrap import wrap
 from typing import Any, Final, NoReturn
 
-from ketrag_fast.apps.cli.terminal_text import inline
+from ketrag_fast.apps.cli.terminal import inline
 
 COMMON: Final = "common options"
 """Title of the options that every command takes; help lists them last."""
@@ -72,6 +72,11 @@ class CommandParser(argparse.ArgumentParser):
                 help="print the common options (-h) or all (--help)",
             )
 
+    def group(self, title: str) -> Any:
+        """Return the group of options with a title, which is added if it is new; the parser without one."""
+        known = {group.title: group for group in self._action_groups}
+        return known.get(title) or self.add_argument_group(title) if title else self
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Parse as argparse does, and keep the arguments for hints."""
         self._words = tuple(args or ())
@@ -112,7 +117,7 @@ class CommandParser(argparse.ArgumentParser):
         formatter.add_text(self.description)
         shown = [action for action in self._actions if not getattr(action, "rare", False)]
         common = [a for group in self._action_groups if group.title == COMMON for a in group._group_actions]
-        shown.sort(key=lambda action: action in common or action.dest == "help")
+        shown.sort(key=lambda action: (action in common or action.dest == "help", action.dest == "help"))
         for title, actions in (
             ("arguments", [action for action in shown if not action.option_strings]),
             ("options", [action for action in shown if action.option_strings]),

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ketrag_fast.eval.datasets import Question
 from ketrag_fast.eval.prices import Bill, usd_text
-from ketrag_fast.eval.question import Question
 from ketrag_fast.eval.results import ABSENT, Result, ResultRow, align_columns, interval_text, percent_of
 
 COUNTED = ("documents", "chunks", "subchunks", "keywords", "core_chunks", "entities", "relations")

@@ -26,8 +26,8 @@ from ketrag_fast.errors import (
 from ketrag_fast.eval import Collected, DataSet, collect
 from ketrag_fast.eval.comparison.configurations import Configuration, order, units_of
 from ketrag_fast.eval.comparison.report import COUNTED, BuildCost, Outcome, Report, split_questions
+from ketrag_fast.eval.datasets import Question
 from ketrag_fast.eval.prices import Prices, bill
-from ketrag_fast.eval.question import Question
 from ketrag_fast.eval.run import Answerer
 from ketrag_fast.eval.saved import describe
 from ketrag_fast.index import Index

@@ -25,10 +25,10 @@ from ketrag_fast.models.embedders.fingerprint import SAMPLE, closeness, of_folde
 from ketrag_fast.models.embedders.model_folder import ModelFolder
 from ketrag_fast.models.embedders.protocol import (
     CLOSE,
+    Embedder,
     Engine,
     Precision,
     Role,
-    StreamingEmbedder,
     Vectors,
     check_vectors,
     excerpt,
@@ -45,7 +45,7 @@ _ROLE_PROMPTS: Final[dict[Role, tuple[str, ...]]] = {
 }
 
 
-class SentenceTransformersEmbedder(StreamingEmbedder):
+class SentenceTransformersEmbedder(Embedder):
     """A sentence-transformers model. `threads=0` means all cores; `precision` is auto, fp32 or bf16."""
 
     def __init__(
@@ -119,7 +119,6 @@ class SentenceTransformersEmbedder(StreamingEmbedder):
 
     def _trial(self) -> NDArray[Any]:
         """Run a first forward pass, which reveals files of different models."""
-        _require_tokenizer(self._model, self._folder, self._static)
         return self._encode(["a trial"], "document", lambda _: None)
 
     def _choose(self, precision: Precision) -> Engine:
@@ -356,30 +355,6 @@ def _require_weights(model: Any, folder: ModelFolder) -> None:
         raise BackendError(
             f"the weights in {folder.path} lack {len(lost)} tensors of the model; the first is {lost[0]}",
             hint="copy the model again",
-        )
-
-
-def _require_tokenizer(model: Any, folder: ModelFolder, static: bool) -> None:
-    """Raise BackendError if the tokenizer has ids without embedding rows or another padding token."""
-    if static:
-        return
-    tokenizer = model.tokenizer
-    table = model[0].auto_model.get_input_embeddings()
-    rows = int(table.weight.shape[0])
-    top = max(tokenizer.get_vocab().values(), default=0)
-    config = model[0].auto_model.config
-    padding = getattr(config, "pad_token_id", None)
-    if top >= rows or (padding is not None and tokenizer.pad_token_id not in (None, padding)):
-        raise BackendError(
-            f"the tokenizer in {folder.path} belongs to another model (largest id {top}, the model has "
-            f"{rows} rows; padding {tokenizer.pad_token_id} and {padding})",
-            hint="copy tokenizer and model from the same place",
-        )
-    if rows > 2 * (top + 1):
-        raise BackendError(
-            f"the tokenizer in {folder.path} belongs to another model "
-            f"(it has {top + 1} tokens, the model has {rows})",
-            hint="copy tokenizer and model from the same place",
         )
 
 

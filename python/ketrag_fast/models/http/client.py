@@ -11,9 +11,11 @@ import json
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
+from itertools import islice
 from typing import Any, Final, TypeVar
 
 import httpcore
@@ -36,6 +38,9 @@ _REASON_BYTES: Final = 1 << 16
 _STREAM: Final = "text/event-stream"
 _END_SECONDS: Final = 0.1
 """How long the end of a stream is awaited after `[DONE]`; without it, the connection cannot be used again."""
+_LOOK_SECONDS: Final = 0.1
+"""Interval of checks for cancellation while waiting for replies."""
+I = TypeVar("I")  # noqa: E741
 T = TypeVar("T")
 
 
@@ -213,6 +218,31 @@ class Client:
         if reply.status in (401, 403):
             hint = "set the key in KETRAG_OPENAI_API_KEY (or OPENAI_API_KEY)"
         return RefusedError(message, reply.status, hint=hint)
+
+
+def in_threads(
+    work: Callable[[I], T], items: Iterable[I], threads: int, ahead: int, alive: Callable[[], None]
+) -> Iterator[tuple[I, Future[T]]]:
+    """Run `work` on items in threads; yield each item with its result as it finishes, in any order.
+
+    At most `ahead` items are taken before they are finished. `alive` is called several times a second and may
+    raise; then the rest ends without being waited for, as it does when the caller stops. Threads end with the
+    call, so `fork` is safe.
+    """
+    waiting = iter(items)
+    running: dict[Future[T], I] = {}
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="ketrag-requests")
+    try:
+        while True:
+            for item in islice(waiting, ahead - len(running)):
+                running[pool.submit(work, item)] = item
+            if not running:
+                return
+            for done in wait(running, _LOOK_SECONDS, FIRST_COMPLETED).done:
+                yield running.pop(done), done
+            alive()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _on_wire(work: Callable[[], T]) -> T:

@@ -6,17 +6,15 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 from ketrag_fast.base.progress import Limited
 from ketrag_fast.errors import BackendError, Cancelled, DeadlineExceeded
 from ketrag_fast.kernels import sentence_spans
 from ketrag_fast.models.llms.protocol import LanguageModel, Limits, Loadable
-from ketrag_fast.models.llms.registry import Models
 from ketrag_fast.models.tasks.driver import Driver
-from ketrag_fast.query.answer.forms import FREE, Form
 from ketrag_fast.query.answer.grounding import Grounds, Support
-from ketrag_fast.query.answer.prompt import NOTHING, CitationReader, fence_in, fitting
+from ketrag_fast.query.answer.prompt import FREE, NOTHING, CitationReader, Form, fence_in, fitting
 from ketrag_fast.secrets import Cover, redact_all
 from ketrag_fast.types import Answer, AnswerSentence, Citation, Context
 
@@ -61,30 +59,8 @@ _HOLD_NOTHING: Final = re.compile(
 _FENCE: Final = ("```", "~~~")
 
 
-def answer_by(
-    models: Models,
-    spec: str,
-    context: Context,
-    *,
-    seconds: float | None = SECONDS,
-    deadline: float | None = None,
-    **options: Any,
-) -> Answer:
-    """Return the answer of the model that a spec names; `seconds` includes opening it.
-
-    Raises what opening the model raises, and DeadlineExceeded if that, or waiting for other queries, takes
-    all the time. The other options are those of `answer`.
-    """
-    limit = _limit(seconds, deadline)
-    with models.lend(spec, limit.left) as model:
-        before = models.account.usd
-        result = answer(context, model, seconds=limit.left, **options)
-        after = models.account.usd
-    return result if before is None or after is None else replace(result, usd=after - before)
-
-
 def answer_without_model(context: Context, reason: str | None = None) -> Answer:
-    """Return the answer if no model is called: there is none, or the context has no passages."""
+    """Return the answer if there is no model, or the context has no passages."""
     return Answer(
         context.question,
         "" if reason else NOTHING,
@@ -123,7 +99,7 @@ def answer(
         BackendError: The model fails.
         DeadlineExceeded: The model was not loaded in time.
     """
-    limit = _limit(seconds, deadline)
+    limit = limit_of(seconds, deadline)
     _load(model, limit)
     prompt, used = fitting(context, model, tokens, form)
     tables = [section.text for section in context.sections if not section.passages]
@@ -170,9 +146,9 @@ def answer(
     )
 
 
-def _limit(seconds: float | None, deadline: float | None) -> Limited:
-    """Return the limit of a reply, which starts now."""
-    limits = [bound for bound in (seconds, deadline) if bound is not None]
+def limit_of(*seconds: float | None) -> Limited:
+    """Return the smallest of some limits in seconds, which starts now; those that are None are ignored."""
+    limits = [bound for bound in seconds if bound is not None]
     return Limited(None, min(limits) if limits else None, time.monotonic())
 
 
@@ -258,7 +234,7 @@ class AnswerChecker:
         return "".join(parts)
 
     def finish(self, *, is_cut: bool = False) -> str:
-        """Return the rest at the end of the answer. Of one that is cut the last word may be a part of one."""
+        """Return the rest at the end of the answer. If it was cut, its last word may be incomplete."""
         return self._close(len(self._held), is_cut=is_cut) if self._held else ""
 
     def _end_of_sentence(self) -> int | None:
@@ -278,14 +254,14 @@ class AnswerChecker:
         return _LONGEST if len(self._held) > _LONGEST + 1 else None
 
     def _close(self, end: int, *, is_cut: bool = False) -> str:
-        """Check the sentence up to `end`, and return what of it was not returned yet."""
+        """Check the sentence up to `end`, and return the part that was not returned yet."""
         whole, self._held = self._held[:end], self._held[end:]
         text = self._checked(whole, is_cut=is_cut)
         returned, self._returned = self._returned, 0
         return text[returned:]
 
     def _checked(self, whole: str, *, is_cut: bool) -> str:
-        """Return a sentence with the right marks. The last word of one that is cut is not compared."""
+        """Return a sentence with the right marks. If it was cut, its last word is not compared."""
         plain = _MARK.sub("", whole)
         if not plain.strip():
             return whole

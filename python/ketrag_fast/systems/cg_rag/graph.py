@@ -49,7 +49,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     for kind, turned in _BOTH:
         senders = cites
         if turned:
-            senders = _core.transpose(*cites, len(cites[0]) - 1, threads=context.threads)
+            senders = _core.transpose(*cites, len(cites[0]) - 1)
         edges, relevance, near = _core.citation_links(
             first,
             vectors,

@@ -36,7 +36,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     return {
         "concept_word": concepts,
         **csr_out("chunk_concepts", in_chunks),
-        **csr_out("concept_units", _core.transpose(*of_units, count, threads=context.threads)),
+        **csr_out("concept_units", _core.transpose(*of_units, count)),
         "vectors": vectors,
         "concept_codes": codes,
         "concept_scale": scale,
@@ -76,7 +76,7 @@ def _vectors(inputs: StageInputs, concepts: U32, context: StageContext) -> F32:
     found = _sentences(inputs, context)
     if len(found) != len(rows[0]) - 1:
         raise InternalError(f"{len(found)} vectors for {len(rows[0]) - 1} sentences of concepts")
-    turned = _core.transpose(*rows, len(concepts), threads=context.threads)
+    turned = _core.transpose(*rows, len(concepts))
     return _core.keyword_means(*turned, found, unit=True, threads=context.threads, report=context.report)
 
 

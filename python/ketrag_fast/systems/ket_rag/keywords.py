@@ -25,7 +25,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         del rows, sentences  # the largest array of a build: freed before the codes are computed
     else:
         own = csr(words, "sent_words")
-        turned = _core.transpose(*own, len(words["vocabulary_offsets"]) - 1, threads=threads)
+        turned = _core.transpose(*own, len(words["vocabulary_offsets"]) - 1)
         if "basis" in vectors:
             means = _core.keyword_means_by_words(
                 vectors["basis"], own, turned, threads=threads, report=report

@@ -29,7 +29,7 @@ first fixed forget fresh glob graph grep grid heads help hop hops host html http
 install json judge keep keep_shards kind layout limit max_body max_budget max_connections
 max_questions name neighbourhood on option out output port prefer prices print progress
 publish_partial purge queries query questions queue quiet quotes rate rebuild remove replace
-request_seconds save schema settle shards share shared stale substring summarise survey systems texts
+request_seconds save schema settle shards share shared stale substring summarise survey systems
 token_file user vary verbose version with_model words workers yes
 """
 OPTIONS: Final = frozenset(_WORDS.split())

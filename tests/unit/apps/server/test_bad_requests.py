@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ketrag_fast.apps.server.options import parse_indexes
-from ketrag_fast.apps.server.problems import without_paths
+from ketrag_fast.apps.server.replies import without_paths
 from ketrag_fast.apps.server.running import token_of
 from ketrag_fast.errors import ConfigError
 from tests.support.service import running
@@ -373,11 +373,11 @@ def test_clients_that_vanish_leave_nothing(served: Any, client: Any) -> None:
     # Requests that were sent and not read yet can still arrive after a moment without any.
     for _ in range(400):
         reply = client.post("/v1/retrieve", json={"question": QUESTION})
-        if reply.status_code == 200 and served.service.batcher.waiting == 0:
+        if reply.status_code == 200 and served.service.waiting == 0:
             break
         time.sleep(0.05)
     assert reply.status_code == 200
-    assert served.service.batcher.waiting == 0
+    assert served.service.waiting == 0
 
 
 def test_a_full_queue_is_refused_with_a_time(folder: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ketrag_fast import Document, Index, Settings
-from ketrag_fast.apps.server.page import FILES
+from ketrag_fast.page.assets import FILES
 from tests.support.browser import Browser
 from tests.support.chat import Chat
 from tests.support.service import running

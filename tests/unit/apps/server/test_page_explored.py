@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from ketrag_fast import Document, Index, Settings
-from ketrag_fast.page.assets import SCRIPTS, text
-from ketrag_fast.page.graph_file import page as graph_page
+from ketrag_fast.page.assets import SCRIPTS, graph_page, text
 from ketrag_fast.types import GraphEdge, GraphNode, GraphView
 from tests.support.browser import Browser, browser
 from tests.support.service import running

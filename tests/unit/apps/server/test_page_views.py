@@ -14,9 +14,7 @@ import pytest
 
 from ketrag_fast import Document, Event, Index, Settings
 from ketrag_fast.apps.cli.main import main
-from ketrag_fast.apps.server.page import FILES
-from ketrag_fast.page.assets import content
-from ketrag_fast.page.graph_file import page as graph_page
+from ketrag_fast.page.assets import FILES, content, graph_page
 from ketrag_fast.types import GraphEdge, GraphNode, GraphView
 from tests.support.browser import Browser
 from tests.support.service import running

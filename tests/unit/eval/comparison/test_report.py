@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ketrag_fast.eval.comparison.report import BuildCost, Outcome, Report, render, split_questions
+from ketrag_fast.eval.datasets import Question
 from ketrag_fast.eval.prices import Bill
-from ketrag_fast.eval.question import Question
 from ketrag_fast.eval.results import Result, summarise
 
 

@@ -15,7 +15,7 @@ from ketrag_fast.eval.comparison.configurations import Configuration
 from ketrag_fast.eval.comparison.running import Bench, report_of
 from ketrag_fast.eval.run import Answerer
 from ketrag_fast.kernels.text import sentence_spans
-from ketrag_fast.models.embedders.precomputed import write_vectors
+from tests.support.vector_files import write_vectors
 
 TEXTS = {
     "ada": ("Ada Lovelace", "Ada Lovelace wrote a program. She lived in London. She knew Charles Babbage."),
