@@ -30,15 +30,14 @@ from ketrag_fast.interchange.targets import new_file, new_folder, require_free
 from ketrag_fast.interchange.xml_graphs import write_gexf, write_graphml
 from ketrag_fast.page import index_file
 from ketrag_fast.systems.registry import registry
-from ketrag_fast.systems.spec.drawing import DrawableGraph, NodeBlock
-from ketrag_fast.systems.spec.function_ref import resolve
-from ketrag_fast.systems.spec.graph_tables import Column, GraphTables
+from ketrag_fast.systems.spec.drawing import Column, DrawableGraph, GraphTables, NodeBlock
+from ketrag_fast.systems.spec.stage import resolve
 
 if TYPE_CHECKING:
     from ketrag_fast.base.progress import Callback
     from ketrag_fast.index import Index
     from ketrag_fast.query.query import Filter
-    from ketrag_fast.systems.spec.graph_tables import GraphTables
+    from ketrag_fast.systems.spec.drawing import GraphTables
 
 
 FORMATS: Final = {

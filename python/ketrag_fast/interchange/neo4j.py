@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from ketrag_fast.interchange.graph_part import GraphPart, Tick
-from ketrag_fast.systems.spec.graph_tables import Column
+from ketrag_fast.systems.spec.drawing import Column
 
 NAMES: Final = ("nodes-", "relationships-", "README.md")
 """The prefixes of the files of an export."""

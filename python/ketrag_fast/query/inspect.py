@@ -14,8 +14,7 @@ from ketrag_fast.errors import InputError, KetragError, ModeUnavailable, Unknown
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.plan import choose_mode
 from ketrag_fast.query.query import whole
-from ketrag_fast.systems.shared.row_text import span_of, text_of
-from ketrag_fast.systems.shared.rows import documents_of
+from ketrag_fast.systems.shared.rows import documents_of, span_of, text_of
 from ketrag_fast.types import Listed, Span
 from ketrag_fast.types.wording import about_missing_name
 
