@@ -12,10 +12,8 @@ import pytest
 from ketrag_fast import Document, Index, Settings
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import ConfigError, InputError
-from ketrag_fast.systems.cg_rag.candidates import EPSILON_FITTED
-from ketrag_fast.systems.cg_rag.edge_kinds import ADJACENT, CITED, CITING, REFERENCE
-from ketrag_fast.systems.shared.row_text import text_of
-from ketrag_fast.systems.shared.rows import Arrays, lengths
+from ketrag_fast.systems.cg_rag.candidates import ADJACENT, CITED, CITING, EPSILON_FITTED, REFERENCE
+from ketrag_fast.systems.shared.rows import Arrays, lengths, text_of
 from tests.oracles import cg_rag
 from tests.support.parts import part
 

@@ -15,7 +15,7 @@ from ketrag_fast.kernels import drawing
 from ketrag_fast.models.lru import LruCache
 from ketrag_fast.query.query import core_text, whole
 from ketrag_fast.systems.registry import registry
-from ketrag_fast.systems.spec.function_ref import resolve
+from ketrag_fast.systems.spec.stage import resolve
 from ketrag_fast.types import GraphEdge, GraphNode, GraphView
 from ketrag_fast.types.wording import about_missing_name
 

@@ -12,8 +12,7 @@ from ketrag_fast.base.progress import Limited
 from ketrag_fast.errors import InputError, ModeUnavailable, UnknownName
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.query import whole
-from ketrag_fast.systems.shared.row_text import span_of, text_of
-from ketrag_fast.systems.shared.rows import documents_of
+from ketrag_fast.systems.shared.rows import documents_of, span_of, text_of
 from ketrag_fast.types import Listed, Span
 from ketrag_fast.types.wording import about_missing_name
 
