@@ -59,7 +59,7 @@ FOR_MODELS: Final = tuple(
         "models/extraction/prompt",
         "models/extraction/summaries",
         "query/answer/prompt",
-        "systems/noderag/unit_task",
+        "systems/noderag/decompositions",
         "systems/noderag/writing",
     )
 )

@@ -35,7 +35,7 @@ MODULES = [
     "ketrag_fast.query.query",
     *(
         f"ketrag_fast.systems.spec.{name}"
-        for name in ("arrays", "documents", "drawing", "graph_tables", "stage", "system")
+        for name in ("arrays", "documents", "drawing", "stage", "system")
     ),
     *(
         f"{package.__name__}.{info.name}"
