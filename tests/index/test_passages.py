@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import Index
-from ketrag_fast.query import recipes
+from ketrag_fast.query import modes
 from ketrag_fast.types import Context
 from tests.support.parts import part
 
@@ -19,7 +19,7 @@ HEADER = "| Name | Quantity | Colour | Price EUR |\n|---|---|---|---|\n"
 @pytest.fixture(autouse=True)
 def each(monkeypatch: pytest.MonkeyPatch) -> None:
     """Print every passage by itself; test_copies.py joins neighbours."""
-    monkeypatch.setattr(recipes, "prints_once", lambda settings: False)
+    monkeypatch.setattr(modes, "prints_once", lambda settings: False)
 
 
 def indexed(folder: Path, name: str) -> Index:
