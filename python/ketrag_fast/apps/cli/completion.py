@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from ketrag_fast.apps.cli import output
@@ -48,7 +47,6 @@ autoload -Uz bashcompinit && bashcompinit
 """
 
 
-@dataclass(frozen=True, kw_only=True)
 class Completion(Command):
     """Print a completion script for a shell: commands, options, choices, modes, presets, settings."""
 

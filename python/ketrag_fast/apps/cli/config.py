@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ketrag_fast.apps.cli import options, output
@@ -18,7 +17,6 @@ _SHARED = "shared"
 _FIRST = ("system", "modes", "embedder", "llm")
 
 
-@dataclass(frozen=True, kw_only=True)
 class List(Command):
     """List settings: name, type, default, range and help. Each one can be given as -o NAME=VALUE, as NAME =
     VALUE in ketrag.toml, or as KETRAG_NAME."""
@@ -54,7 +52,6 @@ def _show_settings(parser: CommandParser) -> None:
         one.declare(parser)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Show(Command):
     """Print the value of each setting and its origin: flag, environment, file, index, system or default."""
 
