@@ -13,7 +13,7 @@ from ketrag_fast.base.config import Settings
 from ketrag_fast.building.sources import Sources, absolute, split_sources
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers import Item, SourceFile, SourceFiles, find, is_glob, known_kind
-from ketrag_fast.readers.generated import reason
+from ketrag_fast.readers.ignored import reason
 from ketrag_fast.readers.ocr import check_ocr
 from ketrag_fast.readers.sandbox import UNCHANGED, Apart, ReadJob
 from ketrag_fast.storage.document_hashes import content_of

@@ -21,8 +21,7 @@ from functools import partial
 from queue import Empty, Full, Queue
 from typing import Any, Final, Self
 
-from ketrag_fast.readers import FORMATS, Item, Items, SourceFile, batches_of, single
-from ketrag_fast.readers.text_limit import READ_TEXT
+from ketrag_fast.readers import FORMATS, READ_TEXT, Item, Items, SourceFile, batches_of, single
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.locations import from_rows
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Packed = tuple[NDArray[np.uint8], NDArray[np.uint64]]
 
 _ENTRY = 16
-"""Number of characters that `text_limit` adds for each document."""
+"""Number of characters that `readers.within` adds for each document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class DocumentBatch:
 
     @property
     def characters(self) -> int:
-        """Total number of characters as `text_limit` counts them."""
+        """Total number of characters as `readers.within` counts them."""
         own = sum(map(len, self.texts)) + sum(map(len, self.ids)) + sum(map(len, self.titles))
         return own + _ENTRY * len(self.ids)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ketrag_fast.readers import html_plain, sandbox
+from ketrag_fast.readers import html, sandbox
 from ketrag_fast.readers.html import page_of
 from ketrag_fast.readers.protocol import SourceFile
 from ketrag_fast.readers.sandbox import Apart
@@ -139,10 +139,10 @@ def test_plain_text_of_a_page() -> None:
         "<h1>One\nline</h1>"
         "<p>Two<br>lines</p><ul><li>a<li>b &lt;</ul><table><tr><td>1<td>2</table>x < y<script>no"
     )
-    assert html_plain.title_of(markup) == "A & B"
+    assert html.title_of(markup) == "A & B"
     expected = "A & B\n\nOne line\n\nTwo\nlines\n\na\nb <\n\n1\t2\n\nx < y"
-    assert html_plain.plain_text(markup) == expected
-    assert html_plain.plain_text("<script>x") == html_plain.title_of("<p>x") == ""
+    assert html.plain_text(markup) == expected
+    assert html.plain_text("<script>x") == html.title_of("<p>x") == ""
 
 
 def read(path: Path, seconds: float, kind: str = "html") -> list[object]:

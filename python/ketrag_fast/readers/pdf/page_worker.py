@@ -13,8 +13,8 @@ from queue import SimpleQueue
 from typing import IO, Any
 
 from ketrag_fast.errors import DocumentError
-from ketrag_fast.readers.optional_imports import import_optional
 from ketrag_fast.readers.pdf.pages import read_pages
+from ketrag_fast.readers.protocol import import_optional
 
 
 def _watch(requests: IO[bytes], jobs: SimpleQueue[bytes]) -> None:
