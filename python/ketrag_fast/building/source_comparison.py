@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from ketrag_fast.base.config import Settings
-from ketrag_fast.base.config.shards import Shards, shards_of
+from ketrag_fast.base.config.settings import Shards, shards_of
 from ketrag_fast.base.progress import Meter
 from ketrag_fast.building.file_reading import FileSelection, UniqueIds, check_document, find_files, read_jobs
 from ketrag_fast.building.sources import SourceTask

@@ -24,8 +24,8 @@ from ketrag_fast.base.config import (
     of_topic,
     parse,
 )
-from ketrag_fast.base.config.catalogue import systems
 from ketrag_fast.base.config.fields import Topic
+from ketrag_fast.base.config.settings import systems
 from ketrag_fast.base.config.sources import DEFAULT_FILE
 from ketrag_fast.errors import ConfigError, DocumentError, IndexMissing
 
