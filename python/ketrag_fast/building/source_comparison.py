@@ -150,7 +150,7 @@ class SourceComparison:
         order = {path: number for number, (_, path) in enumerate(files.files)} if self.shards else {}
         place = 0
         compared: set[str] = set()
-        readings = sandbox.read_batches(selection.note_kinds(jobs), self._check_stop)
+        readings = sandbox.read(selection.note_kinds(jobs), self._check_stop)
         for number, (file, items) in enumerate(readings, 1):
             self.meter.note = _file_note(number, len(files.files), self._bytes, file.id)
             place = order.get(file.path, 0) << _MOST_ITEMS if self.shards else place

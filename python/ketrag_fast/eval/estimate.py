@@ -35,7 +35,7 @@ from ketrag_fast.models.extraction.heuristic import extract
 from ketrag_fast.models.extraction.prompt import build_prompt, follow_up
 from ketrag_fast.models.extraction.reader_choice import prompt_options
 from ketrag_fast.models.llms.registry import HEURISTIC, NONE, is_model, parse_spec
-from ketrag_fast.readers import Item
+from ketrag_fast.readers import Item, single
 from ketrag_fast.readers.sandbox import ReadJob
 from ketrag_fast.storage.document_hashes import content_of
 from ketrag_fast.storage.layout import Layout
@@ -361,7 +361,7 @@ def read_sample(sources: Sources, settings: Settings, room: int, held: frozenset
     begin = time.monotonic()
     with sandbox_pool(settings) as pool:
         for (_, kind), size, (_, items) in zip(jobs, sizes, pool.read(jobs), strict=False):
-            draw.take(items, kind, size)
+            draw.take(single(items), kind, size)
             if draw.count and time.monotonic() - begin > _SECONDS:
                 break
         seconds = (time.monotonic() - begin) * sum(sizes) / max(draw.bytes.total(), 1)

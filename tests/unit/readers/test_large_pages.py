@@ -152,15 +152,15 @@ def read(path: Path, seconds: float, kind: str = "html") -> list[object]:
 
 def kill_readers(monkeypatch: pytest.MonkeyPatch, slow: str) -> None:
     """Kill each process that reads a file of a kind, as at the time limit."""
-    started = sandbox._Process.read
+    started = sandbox.Worker.read
 
-    def late(self: sandbox._Process, file: SourceFile, kind: str, *rest: object) -> str | None:
-        if kind == slow:
+    def late(self: sandbox.Worker, request: dict[str, object], *rest: object, **named: object) -> str | None:
+        if request["kind"] == slow:
             self._late = True
             self._child.kill()
-        return started(self, file, kind, *rest)  # type: ignore[arg-type]
+        return started(self, request, *rest, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(sandbox._Process, "read", late)
+    monkeypatch.setattr(sandbox.Worker, "read", late)
 
 
 def test_the_text_is_kept_when_the_process_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,7 +201,7 @@ def test_a_page_without_text_that_ends_the_process_fails(
 ) -> None:
     path = tmp_path / "a.html"
     path.write_text("<html><body><img src=x></body></html>")
-    monkeypatch.setattr(sandbox._Process, "read", lambda self, *_: self._child.kill() or "it crashed")
+    monkeypatch.setattr(sandbox.Worker, "read", lambda self, *_, **__: self._child.kill() or "it crashed")
     (failure,) = read(path, 60)
     assert isinstance(failure, Failure)
     assert (failure.code, failure.message) == ("document", "it crashed")
