@@ -55,7 +55,7 @@ NOT_PROSE: Final = ("THIRD-PARTY.md", "articles")
 FOR_MODELS: Final = tuple(
     f"python/ketrag_fast/{module}.py"
     for module in (
-        "models/embedders/probe_texts",
+        "models/embedders/fingerprint",
         "models/extraction/prompt",
         "models/extraction/summaries",
         "query/answer/prompt",

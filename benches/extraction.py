@@ -44,13 +44,11 @@ from tests.support.gguf_model import ARTICLES, LARGE, model_file
 
 from ketrag_fast.models.extraction.grounding import Source, fold
 from ketrag_fast.models.extraction.heuristic import extract
-from ketrag_fast.models.extraction.options import PromptOptions
-from ketrag_fast.models.extraction.prompt import instructions
-from ketrag_fast.models.extraction.recording import read_line
+from ketrag_fast.models.extraction.prompt import PromptOptions, instructions
+from ketrag_fast.models.extraction.recording import Recording, read_line
 from ketrag_fast.models.extraction.records import Extraction
-from ketrag_fast.models.extraction.replay import Recording
-from ketrag_fast.models.llms.llama.memory import cores
-from ketrag_fast.models.llms.llama.model import LlamaCppModel, Tuning
+from ketrag_fast.models.llms.llama.gguf_file import cores
+from ketrag_fast.models.llms.llama.model import LlamaCppModel
 from ketrag_fast.models.llms.llama.weights import library
 from ketrag_fast.models.llms.protocol import Limits, Prompt
 
@@ -79,9 +77,6 @@ def schema(terse: bool) -> dict[str, Any]:
     return {"type": "object", "properties": lists, "required": list(keys), "additionalProperties": False}
 
 
-USUAL = Tuning()
-
-
 @dataclass(frozen=True)
 class Row:
     """One line of the table."""
@@ -89,24 +84,18 @@ class Row:
     name: str
     terse: bool
     slots: int = 0  # 0: the plain loop
-    tuning: Tuning = USUAL
     kind: str = "Q8_0"
 
 
 def rows() -> list[Row]:
     """The table, from the plain loop to all levers."""
-    off = Tuning(forced="off")
     several = [Row(f"{n} sequences", True, n) for n in (2, 4, 8, 16)]
     return [
         Row("plain loop, objects", False),
         Row("plain loop, rows", True),
-        Row("1 sequence, objects", False, 1, off),
-        Row("1 sequence, objects, forced tokens in a batch", False, 1),
-        Row("1 sequence, rows", True, 1, off),
-        Row("1 sequence, rows, forced tokens in a batch", True, 1),
+        Row("1 sequence, objects", False, 1),
+        Row("1 sequence, rows", True, 1),
         *several,
-        Row("8 sequences, one store of keys", True, 8, Tuning(shared=True)),
-        Row("8 sequences, flash attention", True, 8, Tuning(flash=True)),
         *(Row(f"8 sequences, {kind}", True, 8, kind=kind) for kind in KINDS[1:]),
         *(Row(f"plain loop, objects, {kind}", False, kind=kind) for kind in KINDS[1:3]),
     ]
@@ -114,12 +103,11 @@ def rows() -> list[Row]:
 
 def gemma_rows() -> list[Row]:
     """The table for the trained model."""
-    off = Tuning(forced="off")
     return [
         Row("plain loop, objects", False),
         Row("plain loop, rows", True),
-        Row("1 sequence, objects", False, 1, off),
-        Row("1 sequence, rows, forced tokens in a batch", True, 1),
+        Row("1 sequence, objects", False, 1),
+        Row("1 sequence, rows", True, 1),
         *(Row(f"{n} sequences", True, n) for n in (2, 4, 8)),
     ]
 
@@ -265,7 +253,6 @@ def print_speed(options: argparse.Namespace) -> None:
             path,
             slots=max(1, row.slots),
             threads=threads,
-            tuning=row.tuning,
             template="plain" if options.gemma else "model",
         )
         first, chunks = texts(model, options.chunks)

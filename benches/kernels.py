@@ -23,8 +23,8 @@ from generated import zipf_texts
 from ketrag_fast import _core
 from ketrag_fast.kernels import graphs
 from ketrag_fast.kernels import vectors as kernels
-from ketrag_fast.kernels.cooccurrence import cooccurrence_knn
-from ketrag_fast.models.ann.stored import BUILD_WIDTH, LINKS
+from ketrag_fast.kernels.vectors import cooccurrence_knn
+from ketrag_fast.models.ann import BUILD_WIDTH, LINKS
 
 PIVOTS, STEPS = 10, 132
 """The last is how many power iterations PageRank does here."""
@@ -160,29 +160,26 @@ def scan(vectors: np.ndarray[Any, Any], queries: np.ndarray[Any, Any], codes: An
 def hnswlib_rows(
     vectors: np.ndarray[Any, Any], queries: np.ndarray[Any, Any], wanted: Any
 ) -> list[list[Any]]:
-    """Return the rows of hnswlib: alone at this package's search width, and with exact scores; empty without it."""
+    """Return the row of hnswlib at this package's search width; none without it."""
     if importlib.util.find_spec("hnswlib") is None:
         return []
-    from ketrag_fast.models.ann.hnsw import HnswIndex
+    from ketrag_fast.models.ann import HnswGraph
 
     with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()
         path = Path(folder) / "bench.hnsw"
-        index = HnswIndex.build(vectors, path, links=LINKS, build_width=BUILD_WIDTH)
+        graph = HnswGraph.build(vectors, path, 42)
         built, size = time.perf_counter() - started, path.stat().st_size / 1e6
-        width = index.meta.search_width
-        ways: list[tuple[str, Callable[[Any], Any]]] = [
-            (f"hnswlib, search width {width}", lambda q: index._index.knn_query(q, k=BEST, num_threads=1)[0]),
-            ("this package on hnswlib, exact scores", lambda q: index.search(q, BEST, None, 1)[0]),
+
+        def work(query: Any) -> Any:
+            return graph._index.knn_query(query[None], k=BEST, num_threads=1)[0]
+
+        shared = [len(np.intersect1d(best, work(q)[0])) for best, q in zip(wanted, queries, strict=True)]
+        times = [median(seconds(lambda q=q: work(q), 3)) for q in queries[:20]]
+        recall = 100 * float(np.mean(shared)) / BEST
+        return [
+            [f"hnswlib, search width {graph.meta.search_width}", recall, 1000 * median(times), built, size]
         ]
-        rows: list[list[Any]] = []
-        for name, work in ways:
-            shared = [
-                len(np.intersect1d(wanted[at], work(queries[at : at + 1])[0])) for at in range(len(queries))
-            ]
-            times = [median(seconds(lambda q=q, w=work: w(q[None]), 3)) for q in queries[:20]]
-            rows.append([name, 100 * float(np.mean(shared)) / BEST, 1000 * median(times), built, size])
-    return rows
 
 
 def measure_vectors(smoke: bool) -> None:

@@ -24,12 +24,12 @@ from common import DATA, MODEL, WORK, arguments, publish, require_model
 from common import result_table as table
 from ketrag_fast import Index, Settings
 from ketrag_fast.eval import DataSet, collect, load_dataset
+from ketrag_fast.eval.datasets import Question
 from ketrag_fast.eval.metrics import bootstrap_interval, ndcg_at, recall
-from ketrag_fast.eval.question import Question
 from ketrag_fast.kernels import links as kernel
 from ketrag_fast.query.plan import plan_query
-from ketrag_fast.query.preparation import prepare
 from ketrag_fast.query.query import Query
+from ketrag_fast.query.ranking import prepare
 from walk import Corpus, passages
 
 F64 = NDArray[np.float64]

@@ -35,7 +35,7 @@ from common import result_table as table
 from ketrag_fast import Context, Document, Index, Settings, _core
 from ketrag_fast.building.sources import Sources
 from ketrag_fast.eval import load_dataset
-from ketrag_fast.eval.question import Question
+from ketrag_fast.eval.datasets import Question
 from ketrag_fast.kernels import kmeans
 from ketrag_fast.query.themes.describe import ThemeFinder
 from ketrag_fast.query.themes.labels import TERMS, TermCounts

@@ -12,7 +12,7 @@ from typing import Any
 import hypothesis
 import pytest
 
-from ketrag_fast.models.http.addresses import is_loopback
+from ketrag_fast.models.http.endpoints import is_loopback
 from tests.support.parts import part
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -8,15 +8,6 @@ from tests.test_layers import modules, nodes
 
 MOST = 6
 MORE = {
-    "apps.server.mcp_tools.grep",  # its arguments are those of a tool, which assistants name
-    "apps.server.mcp_tools.search",
-    "building.delta.__init__",
-    "index.on_ray.building._build_shards",
-    "index.training.train_system",
-    "models.embedders.cache.embed_spans_stream",
-    "models.embedders.cache.embed_stream",
-    "models.llms.llama.decoding.__init__",
-    "query.answer.generation._build_answer",
     "systems.ket_rag.knn.nearest_rows",
 }
 """Functions that take more: the list may only become shorter."""

@@ -50,6 +50,7 @@ Written by `python tools/make_third_party.py`; do not edit. The package itself i
 | data | source | licence |
 |---|---|---|
 | `cl100k_base`, `o200k_base` (rust/text/src/data) | the vocabularies of tiktoken, made by OpenAI | MIT |
+| `function_words.txt` (rust/text/src/data) | NLTK, as in the crate stop-words 0.10.1 | MIT OR Apache-2.0 |
 
 ## Code that was rewritten from others' code
 

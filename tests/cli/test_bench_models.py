@@ -53,8 +53,6 @@ def test_local_against_api(place: Path, tiny_gguf: Path, server: LlamaServer) ->
         *LIMITS,
         "--budget",
         "400",
-        "--html",
-        "page.html",
         "--json",
         cwd=place,
     )
@@ -75,11 +73,6 @@ def test_local_against_api(place: Path, tiny_gguf: Path, server: LlamaServer) ->
     assert len(asked) >= api["cost"]["calls"]
     assert (rules["cost"]["calls"], rules["cost"]["tokens_in"]) == (0, 0)
     assert rules["counts"]["entities"] > 0
-    pairs = [(entry["a"], entry["b"]) for entry in data["overlaps"]]
-    assert pairs == [("local", "api"), ("local", "rules"), ("api", "rules")]
-    page = (place / "page.html").read_text("utf-8")
-    assert "gone" in page
-    assert "What the graphs have in common" in page
 
 
 def test_a_sweep_reads_no_chunk_twice_and_tells_each_point_its_own(place: Path, server: LlamaServer) -> None:
@@ -100,7 +93,7 @@ def test_systems_are_judged_by_the_answers_of_a_model(place: Path, server: Llama
     before = len(server.requests)
     llm = f"openai:{MODEL}@{server.url}"
     argv = ("bench", "systems", "set", "--systems", "default,g2cons", "--budget", "300")
-    code, out, err = command(*argv, "--answer-with", llm, "--html", "answers.html", "--json", cwd=place)
+    code, out, err = command(*argv, "--answer-with", llm, "--json", cwd=place)
     assert code == 0, err
     asked = [path for path, _ in server.requests[before:] if path.endswith("/chat/completions")]
     assert len(asked) >= 2
@@ -108,4 +101,3 @@ def test_systems_are_judged_by_the_answers_of_a_model(place: Path, server: Llama
     assert len(rows) == 2
     for row in rows:
         assert 0.0 <= row["em"] <= row["f1"] <= 1.0
-    assert "EM" in (place / "answers.html").read_text("utf-8")

@@ -30,7 +30,7 @@ MODULES = [
     "ketrag_fast.interchange.exporting",
     "ketrag_fast.interchange.importing",
     "ketrag_fast.query.excerpts",
-    "ketrag_fast.query.hit_places",
+    "ketrag_fast.query.source_paths",
     "ketrag_fast.query.narrowing",
     "ketrag_fast.query.query",
     *(

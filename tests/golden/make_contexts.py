@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from ketrag_fast import Index, Settings
-from ketrag_fast.models.embedders.precomputed import write_vectors
 from ketrag_fast.types import Context
+from tests.support.vector_files import write_vectors
 
 ROOT = Path(__file__).resolve().parents[2]
 POLAR = ROOT / "examples" / "polar"

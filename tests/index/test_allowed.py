@@ -15,7 +15,7 @@ from ketrag_fast import Document, Index, Settings
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.building import allowed_index as module
 from ketrag_fast.errors import Cancelled, ConfigError, DeadlineExceeded, IndexLocked, InputError, KetragError
-from ketrag_fast.storage import allowed_folders
+from ketrag_fast.storage import lock
 from ketrag_fast.storage.layout import Layout
 from tests import small_model
 from tests.index.test_filters import QUESTION, documents
@@ -259,7 +259,7 @@ def test_what_was_not_finished_is_made_anew(tmp_path: Path, monkeypatch: pytest.
     whole_file.unlink()  # what is damaged is made anew, too
     with Index.open(place) as index:
         assert index.allowed("lang=en").digest == wanted
-        monkeypatch.setattr(allowed_folders, "KEPT", 2)
+        monkeypatch.setattr(lock, "KEPT_ALLOWED", 2)
         for year in range(1880, 1886):
             index.allowed(f"year<={year}")
         assert len([p for p in Layout(place).allowed.iterdir() if p.is_dir()]) == 2
@@ -315,7 +315,7 @@ def test_a_wait_for_another_process_ends_at_the_deadline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The wait alone would end with another error, and after a hundred times as long."""
-    monkeypatch.setattr(allowed_folders, "_WAIT", 20.0)
+    monkeypatch.setattr(lock, "_WAIT", 20.0)
     with Index.build(everything()[:12], tmp_path / "ix") as index:
         folder = index.allowed("lang=en")._state.folder
     with Index.open(tmp_path / "ix") as index, held_elsewhere(folder):
@@ -327,7 +327,7 @@ def test_a_wait_for_another_process_ends_at_the_deadline(
             index.ask(QUESTION, allow="lang=en", deadline=0.2)
         with pytest.raises(Cancelled, match="wait"):
             index.allowed("lang=en", progress=lambda event: event.stage != "wait")
-        monkeypatch.setattr(allowed_folders, "_WAIT", 0.0)
+        monkeypatch.setattr(lock, "_WAIT", 0.0)
         with pytest.raises(IndexLocked, match="still building"):
             index.allowed("lang=en")
     with Index.open(tmp_path / "ix") as index:
@@ -336,7 +336,7 @@ def test_a_wait_for_another_process_ends_at_the_deadline(
 
 def test_opening_and_refreshing_end_at_the_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process builds the index of what may be seen; waiting for it ends as IndexLocked."""
-    monkeypatch.setattr(allowed_folders, "_WAIT", 20.0)
+    monkeypatch.setattr(lock, "_WAIT", 20.0)
     documents = everything()[:12]
     allow = Settings(allow="lang=en")
     with Index.build(documents[:10], tmp_path / "ix") as index:

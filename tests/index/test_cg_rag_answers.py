@@ -13,7 +13,7 @@ import pytest
 from ketrag_fast import Document, Index, Settings
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import ConfigError, DeadlineExceeded
-from ketrag_fast.query.answer import summary
+from ketrag_fast.query.answer import notes
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.types import Context
 from tests.support.chat import Chat
@@ -107,7 +107,7 @@ def test_direction_says_what_is_around(folder: Path) -> None:
 
 def replying(request: dict[str, Any]) -> str:
     system, user = (message["content"] for message in request["messages"])
-    if system == summary.INSTRUCTIONS:
+    if system == notes.INSTRUCTIONS:
         first = user.split("\n")[1]
         return "Irrelevant." if first == "Stove" else f"Of {first} it says [1] that Larvik lies there."
     return "[b,a] Colin Archer of Larvik [1]."
@@ -125,8 +125,8 @@ def test_an_answer_is_made_from_summaries(folder: Path, server: Chat) -> None:
         found = index.ask(QUESTION, llm=llm)
         again = index.ask(QUESTION, llm=llm)
     assert again.context.text == found.context.text
-    assert len(server.requests) == 4  # what was summarised is known, and only the answer is asked for
-    server.requests.pop()
+    assert len(server.requests) == 6
+    del server.requests[3:]
     *asked, last = (request["messages"][1]["content"] for request in server.requests)
     assert len(asked) == 2
     assert all(f"Question: {QUESTION}" in text for text in asked)
@@ -139,7 +139,7 @@ def test_an_answer_is_made_from_summaries(folder: Path, server: Chat) -> None:
         assert passage.printed == f"{passage.text}\n{told}"
         assert told in last
         assert [source.document for source in passage.sources] == [passage.document, *tied]
-    assert [request["max_tokens"] for request in server.requests][:2] == [summary.TOKENS] * 2
+    assert [request["max_tokens"] for request in server.requests][:2] == [notes.TOKENS] * 2
     (citation,) = found.citations
     assert citation.passage == found.context.passages[0]
     assert found.tokens_in > 7  # that of the answer alone
@@ -150,7 +150,7 @@ def test_an_answer_is_made_from_summaries(folder: Path, server: Chat) -> None:
 def test_what_does_not_help_is_left_out_and_what_fails_is_told(folder: Path) -> None:
     def failing(request: dict[str, Any]) -> str:
         system, user = (message["content"] for message in request["messages"])
-        fails = system == summary.INSTRUCTIONS and user.split("\n")[1] == "Fram"
+        fails = system == notes.INSTRUCTIONS and user.split("\n")[1] == "Fram"
         return "" if fails else replying(request)
 
     with Chat(failing) as server, opened(folder, subgraphs=4) as index:

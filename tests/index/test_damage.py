@@ -15,7 +15,7 @@ from ketrag_fast.apps.cli.main import main
 from ketrag_fast.building.stages import blame_damage
 from ketrag_fast.errors import IndexDamaged, IndexIncompatible, KetragError, StageError
 from ketrag_fast.index.health import examine
-from ketrag_fast.storage.block_hashes import BLOCK
+from ketrag_fast.storage.arrays import BLOCK
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.manifest import SEAL, seal_of
@@ -185,16 +185,6 @@ def test_damage_through_the_command_and_its_repair(index: Path, verify: str) -> 
     assert command("index", "-i", str(index), cwd=index.parent).code == 0
     Index.open(index, settings=FULL).close()
     assert command("retrieve", "Who led the Fram?", "-i", str(index), cwd=index.parent).code == 0
-
-
-@pytest.mark.parametrize("text", ["", '{"format": 5}'])
-def test_damaged_manifest(index: Path, text: str) -> None:
-    manifest = next(index.glob("gen-*/manifest.json"))
-    manifest.write_text(text)
-    with pytest.raises(IndexDamaged, match=r"manifest\.json"):
-        Index.open(index)
-    assert command("index", "-i", str(index), cwd=index.parent).code == 0
-    Index.open(index).close()
 
 
 def test_index_of_a_newer_format(index: Path) -> None:

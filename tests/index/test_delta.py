@@ -10,7 +10,7 @@ import pytest
 
 from ketrag_fast import Document, Index
 from ketrag_fast.building import delta
-from ketrag_fast.models.embedders.probe_texts import SAMPLE
+from ketrag_fast.models.embedders.fingerprint import SAMPLE
 from tests.small_model import config, save
 from tests.support.endpoint import Endpoint, words_encoder
 from tests.support.histories import SETTINGS, History

@@ -11,7 +11,7 @@ import pytest
 
 from ketrag_fast import Document, Index, Settings, _core
 from ketrag_fast.query.explanations import as_written, best_pair_text
-from ketrag_fast.query.recipes import build_request, find_recipe
+from ketrag_fast.query.modes import build_request, find_recipe
 from ketrag_fast.types import Passage
 from tests.oracles import walk_explain as oracle
 from tests.oracles.walk import PRODUCT

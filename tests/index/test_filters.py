@@ -14,7 +14,7 @@ from ketrag_fast import Document, Index, Settings
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.base.filters import ColumnReader, Columns, condition_of, parse_filter
 from ketrag_fast.errors import DeadlineExceeded, InputError
-from ketrag_fast.query.limits import Clock
+from ketrag_fast.query.query import Clock
 
 PLACES = ("Oslo", "Bergen", "Narvik", "Larvik", "Sandefjord", "Tromso", "Hobart", "Dundee", "Buenos Aires")
 THINGS = (

@@ -12,7 +12,7 @@ from ketrag_fast import Document, Index, Settings
 from ketrag_fast.index import freshness
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock
-from ketrag_fast.storage.source_stamps import read_stamps
+from ketrag_fast.storage.source_files import read_stamps
 from tests.process import command
 
 
@@ -90,11 +90,11 @@ def test_quick_changes_are_indexed_first(index: Index, notes: Path, quick: None)
 def test_an_update_reads_only_what_changed(
     index: Index, notes: Path, quick: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ketrag_fast.building import file_reading
+    from ketrag_fast.building import sources
 
     read = []
-    known_kind = file_reading.known_kind
-    monkeypatch.setattr(file_reading, "known_kind", lambda file: read.append(file.id) or known_kind(file))
+    known_kind = sources.known_kind
+    monkeypatch.setattr(sources, "known_kind", lambda file: read.append(file.id) or known_kind(file))
     (notes / "b.md").write_text("# b\n\nOther words: walrus.\n")
     assert index.freshen().updated
     assert read == ["b.md", "picture.png"]

@@ -10,7 +10,8 @@ import pytest
 
 from ketrag_fast import Document, Index, Settings
 from ketrag_fast.errors import IndexDamaged
-from ketrag_fast.storage import block_hashes as blocks
+from ketrag_fast.storage.arrays import BLOCK, BLOCKS
+from tests.support.faults import flip
 
 WORDS = 4000
 DOCUMENTS = 6000
@@ -38,12 +39,6 @@ def index(whole: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(whole, tmp_path / "index"))
 
 
-def flip(path: Path, at: int) -> None:
-    data = bytearray(path.read_bytes())
-    data[at] ^= 1
-    path.write_bytes(data)
-
-
 def array(index: Path, name: str) -> Path:
     """The file of an array, packed or not."""
     (file,) = (index / "gen-000001").glob(f"{name.replace('.', '/')}.*")
@@ -69,11 +64,11 @@ def test_only_the_blocks_that_are_read_count(index: Path, name: str, mode: str, 
         right = opened.retrieve(QUESTION, mode=mode, budget=200, top=1).text
     assert right
     file = array(index, name)
-    count = -(-file.stat().st_size // blocks.BLOCK)
+    count = -(-file.stat().st_size // BLOCK)
     assert count > 3, name
     noticed = 0
     for block in range(1, count):  # the first one holds the header, which is always read
-        at = min(block * blocks.BLOCK + 99, file.stat().st_size - 1)
+        at = min(block * BLOCK + 99, file.stat().st_size - 1)
         flip(file, at)
         with Index.open(index) as opened:
             try:
@@ -95,7 +90,7 @@ def test_only_the_blocks_that_are_read_count(index: Path, name: str, mode: str, 
 
 def test_an_index_without_hashes_of_blocks_is_verified_by_whole_arrays(index: Path) -> None:
     """The files of hashes are lost."""
-    for file in index.glob(f"gen-*/*/{blocks.NAME}"):
+    for file in index.glob(f"gen-*/*/{BLOCKS}"):
         file.unlink()
     with Index.open(index) as opened:
         right = opened.retrieve(QUESTION, mode="bm25", budget=200).text
@@ -105,6 +100,6 @@ def test_an_index_without_hashes_of_blocks_is_verified_by_whole_arrays(index: Pa
     with Index.open(index) as opened, pytest.raises(IndexDamaged, match="keyword_units_indices"):
         opened.retrieve(QUESTION, mode="bm25", budget=200)
     Index.build([], index, settings=Settings()).close()  # made anew, with hashes
-    assert (index / "gen-000002" / "links" / blocks.NAME).exists()
+    assert (index / "gen-000002" / "links" / BLOCKS).exists()
     with Index.open(index) as opened:
         assert opened.retrieve(QUESTION, mode="bm25", budget=200).text == right

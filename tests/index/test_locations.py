@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ketrag_fast import Document, Index, Locator, Settings
-from ketrag_fast.storage.document_hashes import content_of
+from ketrag_fast.storage.checksum import content_of
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.types.locations import (
     KINDS,

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ketrag_fast import Document, Index, Settings
-from ketrag_fast.query.document_metadata import DocumentMetadata
+from ketrag_fast.query.passage_sources import DocumentMetadata
 from ketrag_fast.types.locations import Locator
 
 WORDS = ("ice", "snow", "sledge", "coal", "camp", "depot", "seal", "whale", "storm", "tent")

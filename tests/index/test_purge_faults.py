@@ -39,7 +39,7 @@ def killed(patched: str, call: str) -> None:
     code = (
         "import os, signal\n"
         "from ketrag_fast import Index, Settings\n"
-        "import ketrag_fast.building.runner as runner, ketrag_fast.building.purge as purge\n"
+        "import ketrag_fast.building.runner as runner, ketrag_fast.building.runner as purge\n"
         "def kill(*_, **__): os.kill(os.getpid(), signal.SIGKILL)\n"
         f"{patched} = kill\n{call}\n"
     )

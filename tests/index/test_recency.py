@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ketrag_fast import Document, Index, Query, Settings
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import ConfigError
-from ketrag_fast.query.recency import newest_first
+from ketrag_fast.query.dates import newest_first
 
 NOTE = "The harbour fee for {} is {} EUR a day, payable at the office of the harbour master."
 

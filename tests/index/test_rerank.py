@@ -11,8 +11,8 @@ import pytest
 from ketrag_fast import Index, Settings
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import BackendError, ConfigError, DeadlineExceeded
-from ketrag_fast.models.reranker import CrossEncoder
-from ketrag_fast.query.reranking import DEPTH
+from ketrag_fast.models.cross_encoders import CrossEncoder
+from ketrag_fast.query.ranking import DEPTH
 from tests import cross_encoder, small_model
 
 QUESTION = "w1 w2 w3"

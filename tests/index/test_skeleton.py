@@ -11,7 +11,7 @@ import pytest
 
 from ketrag_fast import Index, Settings
 from ketrag_fast.errors import ModeUnavailable, UnknownName
-from ketrag_fast.storage.arrays import map_array
+from ketrag_fast.storage.arrays import read_array
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
 from tests.process import POLAR, command
@@ -240,7 +240,7 @@ def test_the_command_graph(whole: Path) -> None:
 def test_replies_are_arrays_and_nothing_of_time(whole: Path) -> None:
     generation = open_current(Layout(whole / ".ketrag"))
     record = generation.manifest.stages["replies"]
-    chunks = map_array(generation.folder / "replies" / "reply_chunk.npy", record.files["reply_chunk"])
+    chunks = read_array(generation.folder / "replies" / "reply_chunk.npy", record.files["reply_chunk"])
     assert chunks.tolist() == sorted(chunks.tolist())
     assert not [name for name in record.files if "seconds" in name or "tokens" in name]
 

@@ -12,7 +12,7 @@ import pytest
 from ketrag_fast import Index, Settings, _core
 from ketrag_fast.kernels.text import count_tokens
 from ketrag_fast.query import recipes
-from ketrag_fast.query.recipes import build_request, find_recipe
+from ketrag_fast.query.modes import build_request, find_recipe
 from tests.oracles.skeleton import ChunkReply, FoldedEntity, FoldedRelation
 from tests.process import POLAR
 from tests.support.skeleton_index import searcher_with_skeleton

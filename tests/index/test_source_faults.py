@@ -7,6 +7,7 @@ import os
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -197,13 +198,12 @@ def test_the_work_of_a_build_does_not_grow_with_the_square_of_sources(
             scans.append("items")
             return super().items()
 
-    start = source_comparison.SourceComparison.__post_init__
+    start = source_comparison.SourceComparison.__init__
 
-    def started(self: source_comparison.SourceComparison) -> None:
-        start(self)
-        self.known = Counted(self.known)
+    def started(self: source_comparison.SourceComparison, known: Any, *others: Any) -> None:
+        start(self, Counted(known), *others)
 
-    monkeypatch.setattr(source_comparison.SourceComparison, "__post_init__", started)
+    monkeypatch.setattr(source_comparison.SourceComparison, "__init__", started)
     counts = []
     for number in (4, 12):
         folder = tmp_path / str(number)

@@ -14,7 +14,7 @@ import pytest
 
 from ketrag_fast import Document, Index, Settings, Theme, ThemeSummaries
 from ketrag_fast.errors import BackendError, Cancelled, EndpointNotConfirmed, IndexLocked, ModeUnavailable
-from ketrag_fast.models.http.retry import RetryPolicy
+from ketrag_fast.models.http.endpoints import RetryPolicy
 from ketrag_fast.query.themes import summaries
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock

@@ -12,6 +12,7 @@ import pytest
 
 from ketrag_fast import Index, Settings
 from ketrag_fast.building import unchanged
+from ketrag_fast.building.ingest import Change
 from ketrag_fast.building.preview import preview
 from ketrag_fast.readers import sandbox
 from ketrag_fast.types import Failure
@@ -77,7 +78,7 @@ def test_nothing_is_parsed_twice(folder: Path, tmp_path: Path, parsed: list[str]
     parsed.clear(), hashed.clear()
     assert build(folder, tmp_path / "ix") == digest
     assert parsed == hashed == []
-    found = preview(tmp_path / "ix", (), (), Settings(threads=1), others="read")
+    found = preview(tmp_path / "ix", Change(), Settings(threads=1))
     assert (found.documents, found.changes, parsed) == (6, False, [])
 
 

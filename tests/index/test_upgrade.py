@@ -72,7 +72,7 @@ def test_the_result_is_that_of_a_build(old: tuple[Path, Settings], tmp_path: Pat
 @pytest.mark.parametrize("step", ["replace_file", "_take_over_tables", "build"])
 def test_killed_at_any_step_the_same_command_continues(old: tuple[Path, Settings], step: str) -> None:
     index, settings = old
-    module = "building.upgrade" if step == "build" else "storage.earlier_format"
+    module = "building.reembed" if step == "build" else "storage.earlier_format"
     killed = (
         "import os, sys\n"
         f"import ketrag_fast.{module} as module\n"

@@ -180,7 +180,9 @@ def move_question(
     gain = np.full(len(pool), -np.inf)
     for k in map(int, anchors):
         own = vectors[1][first_sentence[pool[k]] : first_sentence[pool[k] + 1]]
-        towards = 0.5 * own[int(np.argmax(own @ vectors[2]))] if len(own) else 0.0
+        # The kernel compares sums of integers: equal sentences of a unit are a tie, which the first one wins.
+        nearest = int(np.argmax(np.round(own @ vectors[2], 6))) if len(own) else 0
+        towards = 0.5 * own[nearest] if len(own) else 0.0
         moved = vectors[2] + towards
         near = vectors[0][pool] @ (moved / max(float(np.linalg.norm(moved)), 1e-12))
         near -= 0.1 * (scores[anchors[0]] - scores[k])

@@ -11,7 +11,7 @@ from tests import extractive_model, small_model
 from tests.support.parts import part
 
 from ketrag_fast.kernels.encoder import KERNEL_VARIABLE, kernels
-from ketrag_fast.models.extractive import Extractor, SpanScores
+from ketrag_fast.models.cross_encoders import Extractor, SpanScores
 
 transformers = part("transformers", "embed")
 torch = part("torch", "embed")

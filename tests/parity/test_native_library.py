@@ -12,8 +12,7 @@ from tests import small_model
 from tests.support.parts import missing, part
 
 from ketrag_fast.models.embedders import discovery as find
-from ketrag_fast.models.embedders.fingerprint import identify, require_same
-from ketrag_fast.models.embedders.probe_texts import SAMPLE
+from ketrag_fast.models.embedders.fingerprint import SAMPLE, identify, require_same
 from ketrag_fast.models.embedders.registry import EmbedderOptions, load
 
 for _name in ("sentence_transformers", "transformers", "torch"):

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.support import all_kernels as kernels
+from tests.support.vector_files import write_vectors
 
 from ketrag_fast import Index, Settings
 from ketrag_fast.building.runner import build
 from ketrag_fast.errors import BackendMissing
 from ketrag_fast.kernels.text import unpack
-from ketrag_fast.models.embedders.precomputed import write_vectors
 from ketrag_fast.systems.ket_rag.reference_words import PUNKT, STOP_WORDS, digest
 from ketrag_fast.systems.planning import stages_for
 

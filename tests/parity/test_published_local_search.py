@@ -12,7 +12,7 @@ from tests.conftest import ROOT
 from ketrag_fast import Document, Index, Settings, _core
 from ketrag_fast.kernels.text import pack
 from ketrag_fast.kernels.vectors import quantise
-from ketrag_fast.query.recipes import build_request, find_recipe
+from ketrag_fast.query.modes import build_request, find_recipe
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
 

@@ -11,7 +11,7 @@ from tests import cross_encoder, small_model
 from tests.support.parts import part
 
 from ketrag_fast.kernels.encoder import KERNEL_VARIABLE, kernels
-from ketrag_fast.models.reranker import CrossEncoder
+from ketrag_fast.models.cross_encoders import CrossEncoder
 
 transformers = part("transformers", "embed")
 torch = part("torch", "embed")

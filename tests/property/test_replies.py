@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ketrag_fast.models.extraction.cleaning import MAX_DESCRIPTION, MAX_NAME, MAX_TYPE
 from ketrag_fast.models.extraction.parse import Parsed, parse_reply
+from ketrag_fast.models.extraction.records import MAX_DESCRIPTION, MAX_NAME, MAX_TYPE
 
 SOURCE = (
     "Marie Curie\nMarie Curie, née Skłodowska, was born in Warsaw in 1867. With Pierre Curie she found "

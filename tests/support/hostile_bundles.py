@@ -265,6 +265,9 @@ def _archives(good: bytes) -> Iterator[tuple[str, bytes]]:
     yield "without its end", good[: len(good.rstrip(b"\0")) // 512 * 512]
     yield "a byte before it", b"x" + good
     yield "a block before it", bytes(512) + good
+    many = tarfile.TarInfo("x")
+    many.type = tarfile.XHDTYPE
+    yield "headers that follow each other", many.tobuf(tarfile.USTAR_FORMAT) * 9_000 + good
     header = bytearray(good[:512])
     header[124:136] = b"\x80" + b"\xff" * 11
     header[148:156] = b"%06o\0 " % (sum(header[:148]) + 8 * 32 + sum(header[156:]))

@@ -6,10 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from ketrag_fast.base.config import Settings
-from ketrag_fast.models.extraction.chunk_reader import Chunk, ChunkReader
-from ketrag_fast.models.extraction.options import PromptOptions
-from ketrag_fast.models.extraction.prompt import reply_schema
-from ketrag_fast.models.extraction.reader_choice import prompt_options
+from ketrag_fast.models.extraction.chunk_reader import Chunk, ChunkReader, prompt_options
+from ketrag_fast.models.extraction.prompt import PromptOptions, reply_schema
 from ketrag_fast.models.llms.protocol import Cancel, Limits, ModelIdentity, ModelReply, Prompt
 
 Say = Callable[[Prompt], ModelReply | str]

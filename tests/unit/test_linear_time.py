@@ -5,12 +5,9 @@ Each took minutes before on a text of this size; the bounds are far above what i
 
 from __future__ import annotations
 
-from ketrag_fast.models.extraction.graphrag import passage_of
 from ketrag_fast.models.extraction.heuristic import subject_of
-from ketrag_fast.models.extraction.parse import parse_reply
-from ketrag_fast.models.extraction.repair import read_json
-from ketrag_fast.models.llms.llama.json_cursor import JsonCursor, MismatchError
-from ketrag_fast.models.llms.llama.json_form import NumberForm, WordsForm, _rule, grammar_of
+from ketrag_fast.models.extraction.parse import parse_reply, read_json
+from ketrag_fast.models.llms.llama.grammar import grammar_of
 from ketrag_fast.query.answer.prompt import CitationReader
 from ketrag_fast.readers.file_types import _HTML
 from ketrag_fast.systems.cg_rag.crossrefs import references
@@ -54,24 +51,11 @@ def test_blanks_that_stream() -> None:
     assert "".join(map(reader.feed, ["a", "  ", "  ", "[", "9]", "."])) + reader.finish() == "a."
 
 
-def test_a_number_without_an_end_is_no_number() -> None:
-    cursor = JsonCursor(NumberForm(whole=False))
-    cursor.feed("-123456789.123456789e-99")
-    for _ in range(2):
-        try:
-            cursor.feed("1" * 100)
-        except MismatchError as error:
-            assert "more than 64 characters" in str(error)
-            return
-    raise AssertionError("it took a number of any length")
-
-
 def test_rules_of_a_grammar_are_found_by_their_text() -> None:
-    rules: dict[str, str] = {}
+    schemas = [{"const": str(n % 20_000)} for n in range(40_000)]
     with processor_seconds(SECONDS):
-        names = {_rule(WordsForm((f'"{n}"',)), rules) for n in range(20_000)}
-    assert len(names) == len(rules) == 20_000
-    assert grammar_of(WordsForm(('"a"',))).startswith("root ::= r0\nr0 ::= ")
+        rules = grammar_of({"oneOf": schemas})
+    assert rules.count(" ::= ") == 20_000 + 3
 
 
 def test_a_character_with_a_number_of_thousands_of_digits() -> None:
@@ -79,20 +63,6 @@ def test_a_character_with_a_number_of_thousands_of_digits() -> None:
     reply = '{"e":[["Ann","person","&#' + "1" * 5_000 + '; is here"]],"r":[]}'
     found = parse_reply(reply, "Ann is here")
     assert [entity.name for entity in found.extraction.entities] == ["Ann"]
-
-
-def test_the_passage_in_a_prompt_of_graphrag() -> None:
-    prompt = "-Real Data-\nText: A ship.\nText: It sailed. \n\n#####\nOutput:\n"
-    assert passage_of(prompt) == "A ship.\nText: It sailed."
-    assert passage_of("real data\ntext:\tx\n### \n \n output:") == "x"
-    for broken in (
-        "Text: x\n###\noutput:",
-        "real data\ntext: x\n##\noutput:",
-        "real data\ntext: x ###\noutput:",
-    ):
-        assert passage_of(broken) is None
-    with processor_seconds(SECONDS):
-        assert passage_of("real data" + "\ntext: \n###\n" * 50_000) is None
 
 
 def test_a_title_with_a_bracket() -> None:

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from ketrag_fast import Document, Index, Settings
 from ketrag_fast.errors import DeadlineExceeded
 from ketrag_fast.models.embedders.query_vectors import QueryEmbedder
-from ketrag_fast.models.llms.open_models import Models
-from ketrag_fast.query.answer.generation import answer_by
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
 from tests.support.chat import Chat
@@ -95,11 +93,8 @@ def test_an_answer_ends_at_the_deadline(tmp_path: Path) -> None:
     with Chat(lambda _: "word " * 200, pause=0.05) as server:
         spec = f"openai:mini@{server.url}"
         with Index.build([Document("d", "Ships sail.", "Ships")], tmp_path / "i") as index:
-            context = index.retrieve("Ships?")
-        models = Models(Settings())
-        found = answer_by(models, spec, context, deadline=0.5)
-        assert found.finish == "time" and 0 < len(found.text.split()) < 200
-        assert any("cut (time)" in warning for warning in found.warnings)
-        with models.lend(spec), pytest.raises(DeadlineExceeded):
-            answer_by(models, spec, context, deadline=0.1)
-        models.close()
+            found = index.ask("Ships?", llm=spec, deadline=0.5)
+            assert found.finish == "time" and 0 < len(found.text.split()) < 200
+            assert any("cut (time)" in warning for warning in found.warnings)
+            with index.inspect._opened.models.lend(spec), pytest.raises(DeadlineExceeded):
+                index.ask("Ships?", llm=spec, deadline=0.1)

@@ -25,8 +25,8 @@ import numpy as np
 from ketrag_fast import _core
 from tests.oracles import vectors as oracle
 from tests.support import all_kernels as kernels
-from ketrag_fast.models.extractive import Extractor
-from ketrag_fast.models.reranker import CrossEncoder
+from ketrag_fast.models.cross_encoders import Extractor
+from ketrag_fast.models.cross_encoders import CrossEncoder
 from ketrag_fast.kernels.encoder import KERNEL_VARIABLE, Encoder, kernels as encoder_kernels
 rng = np.random.default_rng(5)
 texts = [" ".join(f"w{(i * 7 + n) % 40}" for i in range(n)) for n in (1, 5, 17, 40)]

@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from ketrag_fast import Settings, _core
-from ketrag_fast.models.llms.llama import memory
+from ketrag_fast.models.llms.llama import gguf_file
 from ketrag_fast.readers import sandbox
 from ketrag_fast.systems.shared import memory_bound
 
@@ -82,11 +82,11 @@ def test_windows_reports_and_limits_memory_through_the_core(monkeypatch: pytest.
     monkeypatch.setattr(_core, "windows_memory", lambda: (64_000_000_000, 3_000_000_000))
     monkeypatch.setattr(_core, "windows_peak_memory", lambda: 123)
     monkeypatch.setattr(_core, "windows_limit_memory", limits.append)
-    monkeypatch.setattr(memory, "Path", lambda _: PACKAGE / "missing")  # no /proc, no cgroup
-    monkeypatch.setattr(memory, "_GROUP", PACKAGE / "missing")
+    monkeypatch.setattr(gguf_file, "Path", lambda _: PACKAGE / "missing")  # no /proc, no cgroup
+    monkeypatch.setattr(gguf_file, "_GROUP", PACKAGE / "missing")
     assert memory_bound.memory_of(Settings()) == 16_000
     assert memory_bound.peak_memory() == 123
-    assert memory.free_memory() == 3_000_000_000
+    assert gguf_file.free_memory() == 3_000_000_000
     sandbox.limit_memory(200)
     assert limits == [200_000_000]
 

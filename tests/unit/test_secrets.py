@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ketrag_fast.errors import BackendError, ConfigError
-from ketrag_fast.models.http.openai_endpoint import key_for, parts_of
+from ketrag_fast.models.http.endpoints import key_for, parts_of
 from ketrag_fast.secrets import Cover, Key, redact, redact_all, redact_bytes, without_keys
 
 TEXT = "sk-canary-55e0"

@@ -15,14 +15,12 @@ from typing import Any, Self
 from numpy.typing import NDArray
 
 from ketrag_fast.errors import IndexDamaged
-from ketrag_fast.storage import block_hashes
 from ketrag_fast.storage.array_spool import is_spooled, spool_pieces
-from ketrag_fast.storage.arrays import Arrays, write_arrays
+from ketrag_fast.storage.arrays import BLOCKS, Arrays, write_arrays
 from ketrag_fast.storage.durable import discard_folder, move_folder, remove_folder, sync_folder, write_json
-from ketrag_fast.storage.file_records import path_of
 from ketrag_fast.storage.generation import check_stage
 from ketrag_fast.storage.io_errors import writing
-from ketrag_fast.storage.manifest import STAGE_SCHEMA, StageRecord, read_json
+from ketrag_fast.storage.manifest import STAGE_SCHEMA, StageRecord, path_of, read_json
 from ketrag_fast.systems.spec.stage import Made, Stage
 
 _STAGE_FILE = "stage.json"
@@ -171,7 +169,7 @@ def finished_stage(folder: Path, stage: Stage, fingerprint: str) -> StageRecord 
 def _lists_all(folder: Path, record: StageRecord) -> bool:
     """Return whether a record names every file of its folder: one that was altered may lack some."""
     listed = {path_of(folder, name, file).name for name, file in record.files.items()}
-    return {path.name for path in folder.iterdir()} <= listed | {_STAGE_FILE, block_hashes.NAME}
+    return {path.name for path in folder.iterdir()} <= listed | {_STAGE_FILE, BLOCKS}
 
 
 def sound(folder: Path, record: StageRecord, *, full: bool = True) -> bool:

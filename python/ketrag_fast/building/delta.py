@@ -20,30 +20,33 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ketrag_fast.base.config import Resolved, build_settings
-from ketrag_fast.base.progress import Callback, Meter
+from ketrag_fast.base.config import build_settings
+from ketrag_fast.base.progress import Meter
 from ketrag_fast.building.async_writer import write_stage
-from ketrag_fast.building.file_reading import check_document
-from ketrag_fast.building.ingest import Change
-from ketrag_fast.building.sources import split_sources
+from ketrag_fast.building.ingest import Change, Ingested
+from ketrag_fast.building.model_settings import source_of
+from ketrag_fast.building.reports import usage_of
+from ketrag_fast.building.sources import check_document, split_sources, with_text
+from ketrag_fast.building.stages import Build
+from ketrag_fast.errors import IndexDamaged
+from ketrag_fast.models.spending import SpendingLimit
 from ketrag_fast.readers import is_glob
 from ketrag_fast.storage.arrays import Arrays
-from ketrag_fast.storage.checksum import text_digest
-from ketrag_fast.storage.content_hashes import DocumentTotals
+from ketrag_fast.storage.checksum import HASH_BYTES, text_digest
+from ketrag_fast.storage.checksum import fingerprint_of as fingerprint_of_hashes
 from ketrag_fast.storage.delta import BEFORE, DELTA, delta_arrays, patches_of
-from ketrag_fast.storage.document_hashes import fingerprint_of as fingerprint_of_hashes
-from ketrag_fast.storage.document_texts import HASH_BYTES
+from ketrag_fast.storage.document_table import DocumentTotals, Known
 from ketrag_fast.storage.durable import discard_folder, remove_folder
 from ketrag_fast.storage.generation import Generation, open_generation, publish
-from ketrag_fast.storage.layout import SHORT_HASH, Layout
+from ketrag_fast.storage.layout import SHORT_HASH
 from ketrag_fast.storage.manifest import Manifest, StageRecord
-from ketrag_fast.storage.tables import Known, Tables
+from ketrag_fast.systems.planning import planned_stages
 from ketrag_fast.systems.shared.hnsw_proposals import kind
 from ketrag_fast.systems.shared.units import cut_new_documents
 from ketrag_fast.systems.shared.vectors import encode_new
 from ketrag_fast.systems.spec.documents import Documents
 from ketrag_fast.systems.spec.stage import DOCUMENTS, Stage, StageContext, fingerprint_of
-from ketrag_fast.types import Document, Failure
+from ketrag_fast.types import BuildReport, Document, Failure, StageReport
 
 if TYPE_CHECKING:
     from ketrag_fast.models.embedders.build_model import VectorSource
@@ -52,7 +55,6 @@ STAGES: Final = ("units", "links")
 WITH_MODEL: Final = (*STAGES, "vectors", "unit_search", "sentence_vectors")
 """The stages of an index that is changed by a delta, without a model and with one."""
 _NOTHING: Final = StageRecord("", 0, "", 0.0, {})
-OpenSource = Callable[[], AbstractContextManager["VectorSource | None"]]
 LEAST: Final = 2_000
 """Units of the smallest index that is changed by a delta."""
 MOST: Final = 4_096
@@ -61,8 +63,6 @@ RECENT: Final = 128
 """Documents from which a delta is no longer rewritten with each change, but followed by another one."""
 _FEW: Final = 32
 """Documents that are looked for one by one among all documents."""
-_NEAR: Final = 1_024
-"""Documents in front of and behind its expected position among which one is looked for first."""
 
 
 @dataclass
@@ -72,98 +72,99 @@ class DocumentChanges:
     Attributes:
         gone: rows of the published generation whose documents are removed or replaced.
         new: ids of documents that come, each with the row before which it comes.
+        come: the row and the content hash of each document that `apply` added.
+        grown: characters of the documents that come, less those of the documents that go.
     """
 
     gone: set[int] = field(default_factory=set)
     new: dict[str, int] = field(default_factory=dict)
-    added: int = 0
-    updated: int = 0
-    removed: int = 0
-    unknown: list[Failure] = field(default_factory=list)
+    come: list[tuple[int, str]] = field(default_factory=list)
+    grown: int = 0
 
-    @property
-    def changes(self) -> bool:
-        """Whether a document was added, updated or removed."""
-        return bool(self.gone or self.new)
+
+@dataclass(frozen=True, slots=True)
+class _Model:
+    """The fingerprint of an index's model, and the variants of the stages that depend on the model."""
+
+    fingerprint: str
+    variants: Mapping[str, str]
 
 
 class Deltas:
-    """Changes of one index by deltas; see `start`."""
+    """Changes of one index by deltas; see `start_deltas`."""
 
-    def __init__(
-        self,
-        layout: Layout,
-        tables: Tables,
-        base: Generation,
-        resolved: Resolved,
-        stages: Sequence[Stage],
-        open_source: OpenSource,
-        model: _Model | None,
-    ) -> None:
-        self.source: VectorSource | None = None
-        """The model that encoded new documents, closed."""
-        self._open_source = open_source
-        self._model = model
-        self._names = tuple(stage.name for stage in stages)
-        self._layout = layout
-        self._tables = tables
+    def __init__(self, build: Build, base: Generation, stages: Sequence[Stage], model: _Model | None) -> None:
+        self._build = build
+        self._layout, self._tables, self._settings = build.layout, build.tables, build.settings
         self._base = base
-        self._settings = resolved.settings
         self._stages = stages
-        self._contents = tables.contents()
-        self._characters = tables.content_hashes.known_characters()
-        self._grown = 0
-        """The characters of the documents that come, less those of the documents that go."""
-        self._come: list[tuple[int, str]] = []
-        """For each document that comes the published row before which it does, and its content hash."""
+        self._names = tuple(stage.name for stage in stages)
+        self._model = model
+        self._contents = build.tables.contents()
+        self._characters = build.tables.characters()
+        self._source: VectorSource | None = None
+        """The model that encoded new documents, closed."""
 
-    @classmethod
-    def start(
-        cls,
-        layout: Layout,
-        tables: Tables,
-        base: Generation | None,
-        resolved: Resolved,
-        stages: Sequence[Stage],
-        open_source: OpenSource,
-    ) -> Deltas | None:
-        """Return the changes by deltas of an index, or None if it is too small or has other stages."""
-        settings = resolved.settings
-        names = tuple(stage.name for stage in stages)
-        if base is None or names not in (STAGES, WITH_MODEL) or tuple(base.manifest.stages) != names:
-            return None
-        if settings.verify == "sizes" or base.manifest.stages.get("unit_search", _NOTHING).files:
-            return None
-        if dict(base.manifest.settings) != build_settings(settings) or "llm" in base.manifest.models:
-            return None
-        if tables.fingerprint() != base.manifest.documents.get("fingerprint"):
-            return None  # a build changed the tables and was stopped
-        units = base.manifest.stages["units"].files["unit_tokens"].shape[0]
-        if units < LEAST:
-            return None
-        model = None
-        if names == WITH_MODEL:
-            model = _known_model(base, open_source)
-            if model is None or kind(units + MOST, settings, settings.ann_from):
-                return None
-        if _is_other(stages, base, settings, str(base.manifest.documents["fingerprint"]), model):
-            return None
-        if base.verify != settings.verify:  # builders open without checksums
-            base = open_generation(base.folder, settings.verify)
-        return cls(layout, tables, base, resolved, stages, open_source, model)
+    def change_documents(self, change: Change) -> BuildReport | None:
+        """Publish a change by documents and ids as a delta.
 
-    @property
-    def manifest(self) -> Manifest:
-        """The manifest of the published generation."""
-        return self._base.manifest
-
-    def apply(self, change: Change) -> DocumentChanges | None:
-        """Change the tables, and return what changed; None, with the tables as they were, if it cannot.
-
-        Call it in a transaction.
+        Returns None if it must be another change, with the tables as they were. Arrays of the base that are
+        damaged are computed again by a build of whole files.
         """
-        paths, documents = split_sources(change.sources)
-        documents = documents or []
+        read = Ingested()
+        try:
+            with self._tables.transaction():
+                changed = self.apply(change, read)
+                if changed is None:
+                    return None
+                record = None
+                if changed.gone or changed.new:
+                    # Hashing all hashes needs nothing that is computed meanwhile, and releases the GIL.
+                    with ThreadPoolExecutor(1, thread_name_prefix="ketrag-totals") as pool:
+                        totals = pool.submit(self._totals, changed)
+                        record = self._write(changed, lambda: totals.result().fingerprint)
+                    if record is None:
+                        raise _NeedsWhole
+                    self._tables.set_totals(totals.result())
+        except (_NeedsWhole, IndexDamaged):
+            return None
+        return self._report(read, record)
+
+    def publish_difference(self, read: Ingested) -> BuildReport | None:
+        """Publish the documents that reading the sources changed as a delta.
+
+        Returns None if the index must be computed as a whole, also if its arrays are damaged.
+        """
+        if not (read.added or read.updated or read.removed):
+            return None  # a build without changes folds the delta
+        try:
+            changed = self.difference()
+            record = None if changed is None else self._write(changed, lambda: read.fingerprint)
+        except IndexDamaged:
+            return None
+        return None if record is None else self._report(read, record)
+
+    def _report(self, read: Ingested, record: StageRecord | None) -> BuildReport:
+        """Publish a delta, if one was written, and report what was changed."""
+        stored = self._base.manifest
+        manifest = stored if record is None else self.publish(record)
+        seconds = 0.0 if record is None else record.seconds
+        read.documents = int(manifest.documents["count"])
+        return read.report(
+            manifest,
+            changed=record is not None,
+            stages=(StageReport(DELTA, "reused" if record is None else "ran", seconds, 0),),
+            settings_changed=self._build.resolved.differences,
+            usage=usage_of(self._tables, stored.stages, self._source),
+        )
+
+    def apply(self, change: Change, read: Ingested) -> DocumentChanges | None:
+        """Change the tables, count in `read`, and return what changed.
+
+        Returns None, with the tables as they were, if a delta cannot hold it. Call it in a transaction.
+        """
+        paths, given = split_sources(change.sources)
+        documents = [with_text(document) for document in given or ()]
         if paths or change.others != "keep" or change.where is not None or any(map(is_glob, change.remove)):
             return None
         checked = [check_document(document) for document in documents]
@@ -178,12 +179,57 @@ class Deltas:
         if rows is None or self._tables.is_removed(ids):
             return None
         done = DocumentChanges()
-        end = self._end_of_program() if documents else None
+        end = self._end_of_program() if documents else (0, 0, 0)
         for name in change.remove:
-            self._remove(name, known, rows, done)
-        if end is not None:
-            self._put(documents, [content for content, _ in checked], end, known, rows, done)
+            if name not in known:
+                read.failures.append(Failure(name, "unknown", "the index has no such document"))
+                continue
+            done.grown -= self._tables.characters_of([known[name].key])
+            done.gone.add(rows[name])
+            self._tables.remove([known[name].key])
+            self._tables.set_removed([name], removed=True)
+            read.removed += 1
+        source, row, place = end
+        for document, (content, _) in zip(documents, checked, strict=True):
+            stored = known.get(document.id)
+            if stored is not None and (stored.source, stored.content) == (source, content):
+                continue
+            stays = stored is not None and stored.source == source
+            at = rows[document.id] if stays else row
+            self._put(document, content, stored, (source, stored.place if stored and stays else place), done)
+            if stored is None:
+                read.added += 1
+            else:
+                read.updated += stored.content != content
+                done.gone.add(rows[document.id])
+            done.new[document.id] = at
+            done.come.append((at, content))
+            place += not stays
         return done
+
+    def _put(
+        self,
+        document: Document,
+        content: str,
+        stored: Known | None,
+        position: tuple[int, int],
+        done: DocumentChanges,
+    ) -> None:
+        """Add a document, or replace the one with its id; it then belongs to the program."""
+        done.grown += len(document.text)
+        if stored is None:
+            self._tables.insert([(document, *position, content)])
+        else:
+            done.grown -= self._tables.characters_of([stored.key])
+            self._tables.update(stored.key, document, *position, content)
+
+    def _end_of_program(self) -> tuple[int, int, int]:
+        """Return the source of a program's documents, the published row behind it, and its next position."""
+        self._tables.add_sources([("documents", "documents", "")])
+        source = self._tables.program_source() or 0
+        is_last = source == max(row.number for row in self._tables.sources())
+        end = len(self._contents) if is_last else self._tables.count_through(source)
+        return source, end, self._tables.last_place(source) + 1
 
     def difference(self) -> DocumentChanges | None:
         """Compare the documents of the tables with those that are published.
@@ -197,11 +243,9 @@ class Deltas:
         count, kept, new = len(published), rows[rows >= 0], np.flatnonzero(rows < 0)
         if (np.diff(kept) <= 0).any() or self._published() + count - len(kept) + len(new) > MOST:
             return None
-        stays = np.zeros(count, np.bool_)
-        stays[kept] = True
         following = np.append(kept, count)[np.cumsum(rows >= 0)[new]]
         names = self._tables.ids_at(new.tolist())
-        gone = set(np.flatnonzero(~stays).tolist())
+        gone = set(np.setdiff1d(np.arange(count), kept).tolist())
         return DocumentChanges(gone, dict(zip(names, following.tolist(), strict=True)))
 
     def _published(self) -> int:
@@ -224,15 +268,8 @@ class Deltas:
 
     def _row(self, stored: Known) -> int:
         """Return the number of a document in the tables; -1 if another one's hash begins alike."""
-        wanted, rows = np.frombuffer(bytes.fromhex(stored.content), np.uint64), self._contents.view(np.uint64)
-        # In the first source, and in the last one, it is near its position, unless many came or went.
-        behind = self._tables.last_place(stored.source) - stored.place
-        for near in (stored.place, len(rows) - 1 - behind):
-            start = max(near - _NEAR, 0)
-            found = np.flatnonzero((rows[start : max(near + _NEAR, 0)] == wanted).all(axis=1))
-            if len(found) == 1:
-                return start + int(found[0])
-        found = np.flatnonzero(rows[:, 0] == wanted[0])
+        head = np.frombuffer(bytes.fromhex(stored.content), np.uint64)[0]
+        found = np.flatnonzero(self._contents.view(np.uint64)[:, 0] == head)
         return int(found[0]) if len(found) == 1 else -1
 
     def _is_at(self, row: int, stored: Known) -> bool:
@@ -243,106 +280,36 @@ class Deltas:
         published = self._base.stages["units"].read_bytes("document_hashes", start, stop)
         return published.tobytes() == bytes.fromhex(stored.content)[:SHORT_HASH]
 
-    def _remove(
-        self, name: str, known: Mapping[str, Known], rows: Mapping[str, int], done: DocumentChanges
-    ) -> None:
-        stored = known.get(name)
-        if stored is None:
-            done.unknown.append(Failure(name, "unknown", "the index has no such document"))
-            return
-        self._grown -= self._tables.characters_of([stored.key])
-        self._tables.remove([stored.key])
-        self._tables.set_removed([name], removed=True)
-        done.removed += 1
-        done.gone.add(rows[name])
-
-    def _end_of_program(self) -> tuple[int, int, int]:
-        """Return the source of a program's documents, the published row behind it, and its next position."""
-        self._tables.add_source("documents", "documents", "")
-        source = self._tables.program_source() or 0
-        is_last = source == max(row.number for row in self._tables.sources())
-        end = len(self._contents) if is_last else self._tables.count_through(source)
-        return source, end, self._tables.last_place(source) + 1
-
-    def _put(
-        self,
-        documents: Sequence[Document],
-        contents: Sequence[str],
-        end_of: tuple[int, int, int],
-        known: Mapping[str, Known],
-        rows: Mapping[str, int],
-        done: DocumentChanges,
-    ) -> None:
-        """Add documents, or replace those with their ids; they then belong to the program."""
-        source, end, place = end_of
-        for document, content in zip(documents, contents, strict=True):
-            stored = known.get(document.id)
-            if stored is None:
-                self._tables.insert([(document, source, place, content)])
-                self._grown += len(document.text)
-                done.added += 1
-            elif stored.source == source and stored.content == content:
-                continue
-            else:
-                stays = stored.source == source
-                at = stored.place if stays else place
-                self._grown += len(document.text) - self._tables.characters_of([stored.key])
-                self._tables.update(stored.key, document, source, at, content)
-                done.updated += stored.content != content
-                done.gone.add(rows[document.id])
-                if stays:
-                    done.new[document.id] = rows[document.id]
-                    self._come.append((rows[document.id], content))
-                    continue
-            done.new[document.id] = end
-            self._come.append((end, content))
-            place += 1
-
-    def _totals(self, changed: DocumentChanges, characters: int | None) -> DocumentTotals:
-        """Return what depends on all documents after `apply` changed them, without reading them again.
-
-        `characters` is their number before, if it is known.
-        """
+    def _totals(self, changed: DocumentChanges) -> DocumentTotals:
+        """Return what depends on all documents after `apply` changed them, without reading them again."""
         now, at = [], 0
-        for row, content in sorted([*self._come, *((row, "") for row in changed.gone)], key=_before_row):
+        for row, content in sorted([*changed.come, *((row, "") for row in changed.gone)], key=_before_row):
             now.append(self._contents[at:row])
             now.append(np.frombuffer(bytes.fromhex(content), np.uint8).reshape(-1, HASH_BYTES))
             at = row if content else row + 1
         hashes = np.concatenate([*now, self._contents[at:]])
-        return DocumentTotals(
-            hashes, fingerprint_of_hashes(hashes), None if characters is None else characters + self._grown
-        )
+        return DocumentTotals(hashes, fingerprint_of_hashes(hashes), self._characters + changed.grown)
 
-    def write(
-        self, changed: DocumentChanges, callback: Callback | None, fingerprint: str | None = None
-    ) -> StageRecord | None:
+    def _write(self, changed: DocumentChanges, fingerprint: Callable[[], str]) -> StageRecord | None:
         """Write the delta of the changed documents; return None if the index must be computed as a whole.
 
-        `fingerprint` is that of the tables, if it is known.
+        `fingerprint` returns that of the tables.
         """
-        if fingerprint is not None:
-            return self._write(changed, callback, lambda: fingerprint)
-        # Hashing all hashes releases the interpreter, and needs nothing that is computed meanwhile.
-        with ThreadPoolExecutor(1, thread_name_prefix="ketrag-totals") as pool:
-            totals = pool.submit(self._totals, changed, self._characters)
-            record = self._write(changed, callback, lambda: totals.result().fingerprint)
-        self._tables.content_hashes.remember(totals.result())
-        return record
-
-    def _write(
-        self, changed: DocumentChanges, callback: Callback | None, fingerprint: Callable[[], str]
-    ) -> StageRecord | None:
         start, settings = time.monotonic(), self._settings
         known = self._tables.known(changed.new)
         new = sorted(changed.new, key=lambda name: (changed.new[name], known[name].source, known[name].place))
         documents = Documents.of(self._tables, new, cut=settings.cut == "sentences")
-        context = StageContext(Meter(DELTA, callback, "documents"), settings.threads)
+        context = StageContext(Meter(DELTA, self._build.callback, "documents"), settings.threads)
         cut = cut_new_documents(documents, settings, context, self._base.stages["units"])
+        encoded: Mapping[str, NDArray[Any]] = {}
+        if self._model is not None:
+            with _open_source(self._build) as self._source:
+                encoded = encode_new(documents, cut, settings, replace(context, model=self._source))
         found = patches_of(
             {stage: self._base.stages[stage] for stage in self._names},
             np.array(sorted(changed.gone), np.uint32),
             np.array([changed.new[name] for name in new], np.uint32),
-            {**cut, **self._encoded(documents, cut, context)},
+            {**cut, **encoded},
             settings.language,
             self._behind(),
         )
@@ -354,16 +321,6 @@ class Deltas:
         remove_folder(folder)  # of a build that was killed
         seconds = time.monotonic() - start
         return write_stage(Stage(DELTA, 1, (), (), ""), documents_now, folder, arrays, seconds)
-
-    def _encoded(
-        self, documents: Documents, units: Mapping[str, NDArray[Any]], context: StageContext
-    ) -> Mapping[str, NDArray[Any]]:
-        """Return the vectors of new documents; nothing without a model."""
-        if self._model is None:
-            return {}
-        with self._open_source() as source:
-            self.source = source
-            return encode_new(documents, units, self._settings, replace(context, model=source))
 
     def _behind(self) -> list[Mapping[str, Arrays]]:
         """Return the levels whose changes become part of the delta that is written."""
@@ -383,57 +340,71 @@ class Deltas:
 
     def publish(self, record: StageRecord) -> Manifest:
         """Publish a delta that was written."""
-        records, folder, levels = self._base.records(), self._layout.work / DELTA, self._behind()
-        parts = [(self._base.folder / name, records[name]) for name in self._names]
+        base, folder, levels = self._base, self._layout.work / DELTA, self._behind()
+        records = base.records()
+        parts = [(base.folder / name, records[name]) for name in self._names]
         if DELTA in records and not levels:
-            parts.append((self._base.folder / DELTA, replace(records[DELTA], name=BEFORE)))
+            parts.append((base.folder / DELTA, replace(records[DELTA], name=BEFORE)))
         elif BEFORE in records and len(levels) == 1:
-            parts.append((self._base.folder / BEFORE, records[BEFORE]))
+            parts.append((base.folder / BEFORE, records[BEFORE]))
         manifest = publish(
             self._layout,
             [*parts, (folder, record)],
             settings=build_settings(self._settings),
             documents={"count": self._tables.count(), "fingerprint": record.fingerprint},
-            version=self._base.manifest.version,
-            models=self._base.manifest.models,
+            version=base.manifest.version,
+            models=base.manifest.models,
         )
         discard_folder(folder)
         return manifest
 
 
-def _before_row(change: tuple[int, str]) -> tuple[int, bool]:
-    """Return a key by which what comes before a row precedes the row, which goes."""
-    row, content = change
-    return row, not content
+class _NeedsWhole(Exception):
+    """A change that a delta cannot hold; it undoes what was done in the tables."""
 
 
-def _positions(hashes: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.int64] | None:
-    """Return the row of each of `wanted` among `hashes`, or -1; None if two of these begin alike."""
-    heads, tails = (hashes.view(np.uint64)[:, column] for column in (0, 1))
-    order = np.argsort(heads)
-    ordered = heads[order]
-    if (ordered[1:] == ordered[:-1]).any():
+def start_deltas(build: Build) -> Deltas | None:
+    """Prepare to store a change as a delta; None if the index is too small or has other stages."""
+    settings, base = build.settings, build.base
+    if base is None or settings.llm not in (None, "none") or settings.verify == "sizes":
         return None
-    own = wanted.view(np.uint64)
-    place = np.minimum(np.searchsorted(ordered, own[:, 0]), max(len(order) - 1, 0))
-    if not len(order):
-        return np.full(len(wanted), -1, np.int64)
-    rows = order[place]
-    same = (heads[rows] == own[:, 0]) & (tails[rows] == own[:, 1])
-    return np.where(same, rows, -1)
+    stages = planned_stages(build.stages, settings, False)
+    names, published = tuple(stage.name for stage in stages), base.manifest
+    if names not in (STAGES, WITH_MODEL) or tuple(published.stages) != names:
+        return None
+    if published.stages.get("unit_search", _NOTHING).files:
+        return None
+    if dict(published.settings) != build_settings(settings) or "llm" in published.models:
+        return None
+    documents = str(published.documents.get("fingerprint"))
+    if build.tables.fingerprint() != documents:
+        return None  # a build changed the tables and was stopped
+    units = published.stages["units"].files["unit_tokens"].shape[0]
+    if units < LEAST:
+        return None
+    model = None
+    if names == WITH_MODEL:
+        model = _known_model(build, base)
+        if model is None or kind(units + MOST, settings, settings.ann_from):
+            return None
+    elif any(stage.look is not None or stage.variant is not None for stage in stages):
+        return None
+    stored = {name: published.stages[name].fingerprint for name in names}
+    if _fingerprints(stages, settings, documents, model) != stored:
+        return None  # other versions or settings computed the published arrays
+    if base.verify != settings.verify:  # builders open without checksums
+        base = open_generation(base.folder, settings.verify)
+    return Deltas(build, base, stages, model)
 
 
-@dataclass(frozen=True, slots=True)
-class _Model:
-    """The fingerprint of an index's model, and the variants of the stages that depend on the model."""
-
-    fingerprint: str
-    variants: Mapping[str, str]
+def _open_source(build: Build) -> AbstractContextManager[VectorSource | None]:
+    settings = build.settings
+    return source_of(settings, build.layout, SpendingLimit(settings.limit_usd), build.trust)
 
 
-def _known_model(base: Generation, open_source: OpenSource) -> _Model | None:
+def _known_model(build: Build, base: Generation) -> _Model | None:
     """Return the model of an index; None if it is another one, or is not compared with the stored one yet."""
-    with open_source() as source:
+    with _open_source(build) as source:
         if source is None or not source.is_identified:
             return None
         if base.manifest.models.get("embedder", {}).get("fingerprint") != source.fingerprint:
@@ -452,11 +423,22 @@ def _fingerprints(
     return {stage.name: found[stage.slot] for stage in stages}
 
 
-def _is_other(
-    stages: Sequence[Stage], base: Generation, settings: Any, documents: str, model: _Model | None
-) -> bool:
-    """Return whether the published arrays were computed by other versions, or with other settings."""
-    if model is None and any(stage.look is not None or stage.variant is not None for stage in stages):
-        return True
-    own = _fingerprints(stages, settings, documents, model)
-    return own != {stage.name: base.manifest.stages[stage.name].fingerprint for stage in stages}
+def _before_row(change: tuple[int, str]) -> tuple[int, bool]:
+    """Return a key by which what comes before a row precedes the row, which goes."""
+    row, content = change
+    return row, not content
+
+
+def _positions(hashes: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.int64] | None:
+    """Return the row of each of `wanted` among `hashes`, or -1; None if two of these begin alike."""
+    heads, tails = (hashes.view(np.uint64)[:, column] for column in (0, 1))
+    order = np.argsort(heads)
+    ordered = heads[order]
+    if (ordered[1:] == ordered[:-1]).any():
+        return None
+    if not len(order):
+        return np.full(len(wanted), -1, np.int64)
+    own = wanted.view(np.uint64)
+    rows = order[np.minimum(np.searchsorted(ordered, own[:, 0]), len(order) - 1)]
+    same = (heads[rows] == own[:, 0]) & (tails[rows] == own[:, 1])
+    return np.where(same, rows, -1)

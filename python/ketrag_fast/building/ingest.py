@@ -1,9 +1,9 @@
 """Update the tables from the sources, in three passes that run as one stream.
 
 1. `sources.list_sources` registers the given sources and lists what is done with each.
-2. `source_comparison` reads the sources, compares documents by content, and yields a `DocumentChange` for
-   each that is not stored as it is.
-3. `_apply` stores one such change.
+2. `source_comparison` reads the sources, compares documents by content, and yields a step for each that is
+   not stored as it is.
+3. `_apply_all` stores these steps.
 """
 
 from __future__ import annotations
@@ -20,27 +20,40 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast.base.config import Settings, build_settings
 from ketrag_fast.base.progress import Meter
-from ketrag_fast.building.file_reading import find_files, sandbox_pool
 from ketrag_fast.building.source_comparison import (
     BatchInsert,
     DocumentChange,
     DocumentMove,
+    Restored,
     SourceComparison,
     Step,
 )
-from ketrag_fast.building.sources import Others, Sources, SourceTask, are_paths, list_sources, split_sources
+from ketrag_fast.building.sources import (
+    Others,
+    Sources,
+    SourceTask,
+    find_files,
+    list_given,
+    list_sources,
+    sandbox_pool,
+    split_sources,
+)
 from ketrag_fast.building.unchanged import UnchangedFiles
 from ketrag_fast.errors import Cancelled, DocumentError, InputError
+from ketrag_fast.kernels.text import pack
 from ketrag_fast.readers import FORMATS, is_glob
 from ketrag_fast.readers.file_types import BY_SUFFIX
 from ketrag_fast.storage.array_spool import require_space
-from ketrag_fast.storage.document_hashes import hash_purged_id, metadata_json
-from ketrag_fast.storage.source_stamps import SourceStamps, StoredStamps
-from ketrag_fast.storage.tables import Known, Tables
-from ketrag_fast.systems.spec.ahead import Ahead, columns_of
-from ketrag_fast.types import Document, Failure
+from ketrag_fast.storage.checksum import hash_purged_id, metadata_json
+from ketrag_fast.storage.document_table import Known
+from ketrag_fast.storage.manifest import Manifest
+from ketrag_fast.storage.source_files import SourceStamps, StoredStamps
+from ketrag_fast.storage.tables import Tables
+from ketrag_fast.systems.spec.stage import Ahead
+from ketrag_fast.types import BuildReport, Document, Failure
 from ketrag_fast.types.documents import FORMAT, GENERATED, HIDDEN
 from ketrag_fast.types.locations import from_rows, to_text
+from ketrag_fast.types.wording import counted
 
 if TYPE_CHECKING:
     from ketrag_fast.base.filters import Condition
@@ -49,8 +62,6 @@ _FEW: Final = 5
 _TOGETHER: Final = 512
 _TOGETHER_CHARACTERS: Final = 1 << 20
 """Bounds of the new documents that are stored together: their number and their characters."""
-
-
 _TIMES: Final = 5
 """Space that a build needs at its peak, times the text, at least."""
 _MARKUP: Final = 2
@@ -66,7 +77,6 @@ class Ingested:
     added: int = 0
     updated: int = 0
     removed: int = 0
-    passed_over: int = 0
     failures: list[Failure] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     skipped: list[Failure] = field(default_factory=list)
@@ -74,6 +84,20 @@ class Ingested:
     """Sizes and times of the files of each source that was read."""
     reader: str = ""
     """Versions and settings of the readers."""
+
+    def report(self, manifest: Manifest, **more: Any) -> BuildReport:
+        """Return the report of a build that ends with a generation; `more` are other fields of the report."""
+        return BuildReport(
+            generation=manifest.generation,
+            digest=manifest.digest,
+            documents=self.documents,
+            added=self.added,
+            removed=self.removed,
+            updated=self.updated,
+            failures=tuple(self.failures),
+            skipped=tuple(self.skipped),
+            **more,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +146,8 @@ def begin_change(tables: Tables, change: Change, settings: Settings) -> Beginnin
         earlier = tables.settings()
         tables.set_settings(build_settings(settings))
         if change.others == "read" and not tables.sources():
+            change = dataclasses.replace(change, sources=list_given(change.sources))
             paths, documents = split_sources(change.sources)
-            change = dataclasses.replace(change, sources=[*paths, *(documents or ())])
             if paths and documents is None:
                 registered = [task.row.number for task in list_sources(tables, paths, None, change.others)]
     return Beginning(change, tuple(registered), earlier)
@@ -147,12 +171,7 @@ def apply_change(
     try:
         with tables.transaction():
             done = change_documents(tables, change, settings, meter, rebuild=rebuild, ahead=ahead)
-            is_first = beginning is not None and bool(beginning.registered)
-            is_whole = is_first or (change.others == "drop" and are_paths(change.sources))
-            if is_whole and not done.documents and not done.failures and settings.shard is None:
-                raise _nothing_found(tables, done)
-            if change.others == "read" and done.removed and not (done.documents or done.failures):
-                raise _all_gone(tables, done)
+            _require_documents(tables, change, settings, done, beginning)
             return done
     except (Cancelled, KeyboardInterrupt):
         raise
@@ -162,25 +181,30 @@ def apply_change(
         raise
 
 
-def _nothing_found(tables: Tables, done: Ingested) -> DocumentError:
-    """Return the error for paths that hold no document, if the index has no others: one may be mistyped."""
+def _require_documents(
+    tables: Tables, change: Change, settings: Settings, done: Ingested, beginning: Beginning | None
+) -> None:
+    """Raise DocumentError if sources hold no documents: a path may be mistyped, or a drive not connected."""
+    if done.documents or done.failures:
+        return
     labels = [source.label for source in tables.sources()]
-    named = ", ".join(labels[:_FEW]) + (f" and {len(labels) - _FEW:,} more" if len(labels) > _FEW else "")
-    skipped = "".join(f" ({warning})" for warning in done.warnings if warning.startswith("skipped"))
-    return DocumentError(
-        f"no document found in {named}{skipped}",
-        hint="check the path; docs/reference/documents.md lists the formats; nothing was changed",
-    )
-
-
-def _all_gone(tables: Tables, done: Ingested) -> DocumentError:
-    """Return the error for sources whose documents are all gone: a drive may not be connected."""
-    labels = ", ".join(source.label for source in tables.sources()[:_FEW])
-    count = "its document" if done.removed == 1 else f"its {done.removed:,} documents"
-    return DocumentError(
-        f"no document is left in {labels}; nothing was changed: the index keeps {count}",
-        hint="check that the folder is the right one; `ketrag remove '*'` removes all documents",
-    )
+    is_whole = beginning is not None and bool(beginning.registered)
+    if change.others == "drop":
+        given = list_given(change.sources)
+        is_whole |= bool(given) and not any(isinstance(one, Document) for one in given)
+    if is_whole and settings.shard is None:
+        skipped = "".join(f" ({warning})" for warning in done.warnings if warning.startswith("skipped"))
+        raise DocumentError(
+            f"no document found in {_first(labels)}{skipped}",
+            hint="check the path; docs/reference/documents.md lists the formats; nothing was changed",
+        )
+    if change.others == "read" and done.removed:
+        count = "its document" if done.removed == 1 else f"its {done.removed:,} documents"
+        raise DocumentError(
+            f"no document is left in {', '.join(labels[:_FEW])}; nothing was changed: the index keeps "
+            f"{count}",
+            hint="check that the folder is the right one; `ketrag remove '*'` removes all documents",
+        )
 
 
 def change_documents(
@@ -200,54 +224,58 @@ def change_documents(
     are stored again from their source.
     """
     paths, documents = split_sources(change.sources)
-    removed, unknown = removal(tables, change.remove, change.where, purge=change.purge)
+    removed, unknown = _remove(tables, change)
     if change.others == "keep" and not paths and documents is None:
         done = as_they_are(tables)
     else:
         tasks = list_sources(tables, paths, documents, change.others)
-        require_disk_space(tables, tasks, settings)
+        _require_disk_space(tables, tasks, settings)
         known = tables.known()
         for name in tables.altered().values() if rebuild else ():
             known[name] = dataclasses.replace(known[name], content="")
-        comparison, done = SourceComparison(known, tables.removed(), settings, meter), Ingested()
-        if comparison.shards is None and not rebuild:
-            comparison.unchanged = UnchangedFiles(tables.file_readings(), settings, change.stamps)
+        readings = tables.file_readings() if settings.shard is None and not rebuild else None
+        unchanged = UnchangedFiles(readings, settings, change.stamps)
+        comparison = SourceComparison(known, tables.removed(), settings, meter, unchanged)
+        done = Ingested(stamps=comparison.stamps)
         with sandbox_pool(settings) as sandbox:
             steps = (step for task in tasks for step in comparison.changes(task, sandbox))
             _apply_all(tables, steps, done, ahead)
         gone = [one.key for name, one in known.items() if name not in comparison.seen]
         tables.remove(gone)
+        done.removed = len(gone)
         for task in tasks:
             if task.action == "drop":
                 tables.remove_source(task.row.number)
-        if comparison.unchanged is not None:
+        if unchanged.is_used:
             left = {source.number for source in tables.sources()}
             read = {task.row.number for task in tasks if task.action == "read"}
-            tables.set_file_readings(comparison.unchanged.rows, comparison.unchanged.gone(left, read))
-            done.reader = comparison.unchanged.reader
-        done.stamps = comparison.stamps
-        done.removed = len(gone)
-        _set_failures(tables, comparison.failures, change.others)
-        _summarise(comparison, done)
-        _count(done, tables)
+            tables.set_file_readings(unchanged.rows, unchanged.gone(left, read))
+        done.reader = unchanged.reader
+        # Failures of sources that were not read stay.
+        new = {failure.document for failure in comparison.failures}
+        old = [one for one in tables.failures() if one.document not in new] if change.others == "keep" else []
+        tables.set_failures([*old, *comparison.failures])
+        done.failures += comparison.failures
+        done.skipped += comparison.skipped
+        done.warnings += _warnings(comparison)
+        done.documents, done.fingerprint = tables.count(), tables.fingerprint()
     done.removed += removed
     done.failures += unknown
     return done
 
 
-def removal(
-    tables: Tables, patterns: Sequence[str], where: Condition | None = None, *, purge: bool = False
-) -> tuple[int, list[Failure]]:
+def _remove(tables: Tables, change: Change) -> tuple[int, list[Failure]]:
     """Remove documents. Returns how many, and a failure for each id or pattern that matches none.
 
-    With `purge`, documents that were removed earlier match too, and InputError is raised if nothing matches:
-    a typing error must not erase what was kept of other documents. It is not raised if an earlier purge was
-    not completed; then the patterns of that purge count as matches.
+    A purge also matches documents that were removed earlier, and raises InputError if nothing matches: a
+    typing error must not erase what was kept of other documents. It is not raised if an earlier purge was not
+    completed; then the patterns of that purge count as matches.
     """
+    patterns, where = change.remove, change.where
     has_globs = where is not None or any(map(is_glob, patterns))
     known = tables.known(None if has_globs else patterns)
-    pending = tables.pending_purge() if purge else None
-    earlier = tables.removed() | (pending or set()) if purge else set()
+    pending = tables.pending_purge() if change.purge else None
+    earlier = tables.removed() | (pending or set()) if change.purge else set()
     matches: dict[str, Known] = {}
     unknown = []
     for pattern in patterns:
@@ -261,11 +289,11 @@ def removal(
         from ketrag_fast.base.filters import Columns
 
         columns = Columns(json.loads(data) for data in tables.column("metadata"))
-        ids = (name for name, _ in tables.document_hashes())
+        ids = (name.decode() for name in tables.column("id"))
         marks = columns.fitting(where).tolist()
         matches.update((name, known[name]) for name, mark in zip(ids, marks, strict=True) if mark)
     is_wrong = not matches and len(unknown) == len(patterns) and (patterns or where is not None)
-    if purge and pending is None and is_wrong:
+    if change.purge and pending is None and is_wrong:
         shown = ", ".join(map(repr, patterns[:_FEW])) or "the filter"
         raise InputError(
             f"{shown} matches no document that is in the index or was removed from it; nothing was purged",
@@ -273,7 +301,7 @@ def removal(
         )
     tables.remove(one.key for one in matches.values())
     tables.set_removed(matches, removed=True)
-    if purge:
+    if change.purge:
         begun = {*patterns} - {failure.document for failure in unknown}
         tables.set_pending_purge({*map(hash_purged_id, begun)} | (pending or set()))
     return len(matches), unknown
@@ -300,24 +328,33 @@ def _apply_all(tables: Tables, steps: Iterable[Step], done: Ingested, ahead: Seq
             for one in ahead:
                 one.add(step.batch.packed, step.contents, {})
             continue
-        if isinstance(step, DocumentMove) or step.action != "insert" or step.restored:
-            _apply(tables, step, done)
-            for one in ahead:
-                one.give_up()
+        if isinstance(step, DocumentChange) and step.key is None:
+            new.append((step.document, step.source, step.place, step.content))
+            characters += len(step.document.text)
+            if len(new) >= _TOGETHER or characters >= _TOGETHER_CHARACTERS:
+                insert()
             continue
-        new.append((step.document, step.source, step.place, step.content))
-        characters += len(step.document.text)
-        if len(new) >= _TOGETHER or characters >= _TOGETHER_CHARACTERS:
-            insert()
+        if isinstance(step, DocumentMove):
+            tables.move(step.key, step.source, step.place)
+        elif isinstance(step, Restored):
+            tables.set_removed(step.marks, removed=False)
+        elif step.key is not None:
+            tables.update(step.key, step.document, step.source, step.place, step.content)
+            done.updated += 1
+        for one in ahead:
+            one.give_up()
     insert()
 
 
 def _send_ahead(ahead: Sequence[Ahead], documents: Sequence[Document], contents: Sequence[str]) -> None:
     """Pass new documents on."""
-    metadata = None
+    columns = {
+        "id": pack([document.id for document in documents]),
+        "title": pack([document.title for document in documents]),
+        "text": pack([document.text for document in documents]),
+    }
     if any(document.metadata for document in documents):
-        metadata = [metadata_json(document) for document in documents]
-    columns = columns_of(documents, metadata)
+        columns["metadata"] = pack([metadata_json(document) for document in documents])
     # As they are stored: sorted, and with lists instead of tuples.
     located = {
         at: from_rows(json.loads(to_text(document.locators)))
@@ -328,99 +365,53 @@ def _send_ahead(ahead: Sequence[Ahead], documents: Sequence[Document], contents:
         one.add(columns, [bytes.fromhex(content) for content in contents], located)
 
 
-def _apply(tables: Tables, step: DocumentChange | DocumentMove, done: Ingested) -> None:
-    """Store one change, and count it."""
-    if isinstance(step, DocumentMove):
-        tables.move(step.key, step.source, step.place)
-        return
-    if step.restored:
-        tables.set_removed(step.restored, removed=False)
-    if step.action == "insert":
-        tables.insert([(step.document, step.source, step.place, step.content)])
-        done.added += 1
-    elif step.action == "update":
-        tables.update(step.key, step.document, step.source, step.place, step.content)
-        done.updated += 1
-    elif step.action == "move":
-        tables.move(step.key, step.source, step.place)
-
-
-def _set_failures(tables: Tables, failures: Sequence[Failure], others: Others) -> None:
-    """Store the failures; those of sources that were not read stay."""
-    new = {failure.document for failure in failures}
-    old = [one for one in tables.failures() if one.document not in new] if others == "keep" else []
-    tables.set_failures([*old, *failures])
-
-
-def _summarise(comparison: SourceComparison, done: Ingested) -> None:
-    """Add failures, warnings and what was skipped to the result."""
-    done.failures += comparison.failures
-    done.warnings += comparison.warnings
-    done.passed_over = comparison.passed_over
-    if done.passed_over:
-        removed = (
-            "1 document that was removed; `ketrag add` with its source restores it"
-            if done.passed_over == 1
-            else f"{done.passed_over:,} documents that were removed; `ketrag add` with their source restores "
-            "them"
-        )
-        done.warnings.append(f"skipped {removed}")
+def _warnings(comparison: SourceComparison) -> list[str]:
+    """Return warnings about what was skipped or guessed."""
+    found = list(comparison.warnings)
+    if comparison.passed_over:
+        is_one = comparison.passed_over == 1
+        was, their, them = ("was", "its", "it") if is_one else ("were", "their", "them")
+        what = f"{counted(comparison.passed_over, 'document')} that {was} removed"
+        found.append(f"skipped {what}; `ketrag add` with {their} source restores {them}")
     if comparison.elsewhere:
-        done.warnings.append(
-            f"skipped {comparison.elsewhere:,} files and documents outside shard {comparison.settings.shard}"
-        )
-    done.skipped += comparison.skipped
-    unknown = [one for one in comparison.skipped if one.code == FORMAT]
-    if unknown:
+        shard = comparison.settings.shard
+        found.append(f"skipped {comparison.elsewhere:,} files and documents outside shard {shard}")
+    skipped: dict[str, list[Failure]] = {}
+    for one in comparison.skipped:
+        skipped.setdefault(one.code, []).append(one)
+    if unknown := skipped.get(FORMAT):
         suffixes = Counter(PurePosixPath(one.document).suffix.lower() for one in unknown)
         kinds = ", ".join(f"{suffix or 'no suffix'} ({n})" for suffix, n in suffixes.most_common(_FEW))
-        files = (
-            "1 file of an unknown format"
-            if len(unknown) == 1
-            else f"{len(unknown):,} files of unknown formats"
-        )
-        done.warnings.append(f"skipped {files}: {kinds}")
-    written = [one for one in comparison.skipped if one.code == GENERATED]
-    if written:
-        files = (
-            "1 minified or generated file"
-            if len(written) == 1
-            else f"{len(written):,} minified or generated files"
-        )
-        named = _list_names(f"{one.document} ({one.message})" for one in written)
-        done.warnings.append(f"skipped {files}: {named}; -o generated=read reads them")
-    hidden = [one for one in comparison.skipped if one.code == HIDDEN]
-    if hidden:
-        named = _list_names(f"{one.document} ({one.message})" for one in hidden)
-        done.warnings.append(f"left out what is hidden in {named}; -o hidden=read reads it")
+        formats = "an unknown format" if len(unknown) == 1 else "unknown formats"
+        found.append(f"skipped {counted(len(unknown), 'file')} of {formats}: {kinds}")
+    if written := skipped.get(GENERATED):
+        files = counted(len(written), "minified or generated file")
+        found.append(f"skipped {files}: {_first_notes(written)}; -o generated=read reads them")
+    if hidden := skipped.get(HIDDEN):
+        found.append(f"left out what is hidden in {_first_notes(hidden)}; -o hidden=read reads it")
     if comparison.unsure:
-        files = "1 file" if len(comparison.unsure) == 1 else f"{len(comparison.unsure):,} files"
-        named = _list_names(f"{one.document} ({one.message})" for one in comparison.unsure)
-        done.warnings.append(
-            f"the encoding of {files} is not sure: {named}; -o fallback_encoding=NAME sets it"
-        )
+        files = counted(len(comparison.unsure), "file")
+        named = _first_notes(comparison.unsure)
+        found.append(f"the encoding of {files} is not sure: {named}; -o fallback_encoding=NAME sets it")
+    return found
 
 
-def _list_names(names: Iterable[str]) -> str:
+def _first_notes(notes: Iterable[Failure]) -> str:
+    return _first([f"{one.document} ({one.message})" for one in notes])
+
+
+def _first(names: Sequence[str]) -> str:
     """Return the first names of a list, and the number of the others."""
-    every = list(names)
-    more = f" and {len(every) - _FEW:,} more" if len(every) > _FEW else ""
-    return ", ".join(every[:_FEW]) + more
+    more = f" and {len(names) - _FEW:,} more" if len(names) > _FEW else ""
+    return ", ".join(names[:_FEW]) + more
 
 
 def as_they_are(tables: Tables) -> Ingested:
     """Return the stored documents as an `Ingested` without reading any source."""
-    done = Ingested()
-    _count(done, tables)
-    return done
+    return Ingested(tables.fingerprint(), tables.count())
 
 
-def _count(done: Ingested, tables: Tables) -> None:
-    done.documents = tables.count()
-    done.fingerprint = tables.fingerprint()
-
-
-def require_disk_space(tables: Tables, tasks: Sequence[SourceTask], settings: Settings) -> None:
+def _require_disk_space(tables: Tables, tasks: Sequence[SourceTask], settings: Settings) -> None:
     """Raise StorageFull if a first build needs more space than is free. Only plain files count."""
     if tables.count():
         return  # how much of the sources is new is not known before they are read

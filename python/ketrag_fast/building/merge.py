@@ -7,9 +7,9 @@ killed, the same call resumes it.
 
 from __future__ import annotations
 
-import json
 import os
 import time
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -20,11 +20,19 @@ from ketrag_fast.base.config import Settings, build_settings, names, resolve
 from ketrag_fast.base.config.settings import Shards
 from ketrag_fast.base.progress import Callback, Limited, Meter
 from ketrag_fast.base.safe_io import read_regular
-from ketrag_fast.building import merge_parts
-from ketrag_fast.building.chunk_reading import ReadingPlan
 from ketrag_fast.building.ingest import as_they_are
-from ketrag_fast.building.merge_parts import MergePart, MergePlan, Prefer
-from ketrag_fast.building.runner import remember
+from ketrag_fast.building.merge_parts import (
+    MergePart,
+    MergePlan,
+    Prefer,
+    first_of,
+    open_part,
+    plan_of,
+    require_alike,
+    shards_together,
+)
+from ketrag_fast.building.model_settings import ReadingPlan
+from ketrag_fast.building.reports import remember
 from ketrag_fast.building.stages import Build
 from ketrag_fast.errors import (
     BackendError,
@@ -37,7 +45,8 @@ from ketrag_fast.errors import (
 )
 from ketrag_fast.models.endpoint_trust import Trust, endpoints_of
 from ketrag_fast.models.llms.registry import HEURISTIC, NONE
-from ketrag_fast.storage.durable import replace_file, sync_folder
+from ketrag_fast.storage.copy_tables import new_tables
+from ketrag_fast.storage.durable import json_bytes, replace_file, sync_folder
 from ketrag_fast.storage.generation import (
     Generation,
     finish_publication,
@@ -47,7 +56,6 @@ from ketrag_fast.storage.generation import (
 from ketrag_fast.storage.io_errors import writing
 from ketrag_fast.storage.layout import MERGE, Layout
 from ketrag_fast.storage.lock import builder_lock
-from ketrag_fast.storage.merge_tables import new_tables
 from ketrag_fast.storage.source_table import SourceRow
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.index_settings import spec_here
@@ -89,12 +97,12 @@ def merge(
             layout = Layout(path)
             if layout.exists() and os.access(path, os.W_OK):
                 stack.enter_context(builder_lock(layout))
-        parts = [merge_parts.open_part(path) for path in paths]
-        merge_parts.require_alike(parts)
-        shards = merge_parts.shards_together(parts)
+        parts = [open_part(path) for path in paths]
+        require_alike(parts)
+        shards = shards_together(parts)
         record = _record(parts, prefer)
         _require_free(target, record)
-        plan = merge_parts.plan_of(parts, prefer, shards)
+        plan = plan_of(parts, prefer, shards)
         parts = [replace(part, known={}) for part in parts]  # these fill more memory than anything after them
         sources, away = _locate_sources(plan.sources)
         chosen = _settings(parts, settings, shards)
@@ -126,7 +134,15 @@ def merge(
                 start=start,
                 parts=_open_parts(parts),
             )
-            report = _run_stages(work, parts[0], warnings)
+            if work.base is not None:
+                finish_publication(target, work.base)
+            with work.opened():
+                _require_model(parts[0], work)
+                read = as_they_are(tables)
+                read.added = read.documents
+                read.failures += tables.failures()
+                read.warnings += warnings
+                report = work.run(read)
             remember(tables, report)
         return report
 
@@ -146,21 +162,21 @@ def _trust(target: Layout, parts: Sequence[MergePart], given: Settings) -> Trust
 def _require_distinct(paths: Sequence[Path]) -> None:
     if not paths:
         raise ConfigError("no index given", hint="ketrag merge DIR DIR ... -i OUT")
-    seen: dict[str, Path] = {}
+    seen = set()
     for path in paths:
         real = os.path.realpath(path)
         if real in seen:
             raise ConfigError(f"{path} is given twice", hint="give each index once")
-        seen[real] = path
+        seen.add(real)
 
 
 def _record(parts: Sequence[MergePart], prefer: Prefer | None) -> bytes:
     marks = [part.mark() for part in parts]
-    data = {"parts": marks if prefer else sorted(marks), "prefer": prefer}
-    return json.dumps(data, indent=1).encode() + b"\n"
+    return json_bytes({"parts": marks if prefer else sorted(marks), "prefer": prefer})
 
 
 def _require_free(target: Layout, record: bytes) -> None:
+    """Raise ReadOnly unless the folder is missing or empty, or holds this merge, unfinished."""
     root = target.root
     if not root.exists() or (root.is_dir() and not any(root.iterdir())):
         return
@@ -197,12 +213,9 @@ def _locate_sources(sources: Sequence[SourceRow]) -> tuple[tuple[SourceRow, ...]
 
 
 def _warn_of_sources(away: Sequence[SourceRow], plan: MergePlan) -> list[str]:
-    counts: dict[int, int] = {}
-    for places in plan.places if away else ():
-        for _, source, _ in places:
-            counts[source] = counts.get(source, 0) + 1
+    counts = Counter(source for places in plan.places for _, source, _ in places) if away else Counter()
     return [
-        f"the source {row.spec} is not on this machine: its {counts.get(row.number, 0):,} documents are "
+        f"the source {row.spec} is not on this machine: its {counts[row.number]:,} documents are "
         "kept; when it is available, `ketrag index` with it reads it again"
         for row in away
     ]
@@ -211,27 +224,21 @@ def _warn_of_sources(away: Sequence[SourceRow], plan: MergePlan) -> list[str]:
 def _warn_of_shards(shards: Shards | None) -> list[str]:
     if shards is None:
         return []
-    lacking = ", ".join(f"{number}/{shards.of}" for number in shards.lacking[:20])
-    more = f" and {len(shards.lacking) - 20:,} more" if len(shards.lacking) > 20 else ""
-    return [f"the index is incomplete: shard {lacking}{more} is missing"]
+    lacking = first_of([f"{number}/{shards.of}" for number in shards.lacking])
+    return [f"the index is incomplete: shard {lacking} is missing"]
 
 
 def _settings(parts: Sequence[MergePart], given: Settings, shards: Shards | None) -> Settings:
     """Return the settings of the parts, with the location of the embedding model on this machine."""
     stored = {**parts[0].settings, "shard": None if shards is None else shards.text()}
     about = {name: value for name, value in given.given.items() if name in (*names("run"), *_FOLDER)}
-    embedder = given.given.get("embedder")
-    if embedder is None:
-        stored["embedder"] = _find_model(parts, given)
-    else:
-        stored["embedder"] = embedder
+    stored["embedder"] = given.given.get("embedder") or _find_model(parts, given)
     return resolve(flags=about, index=stored, presets=registry().table).settings
 
 
 def _find_model(parts: Sequence[MergePart], given: Settings) -> str:
     """Return the first of the parts' specs that gives their model on this machine."""
-    from ketrag_fast.models.embedders.load_options import options_of
-    from ketrag_fast.models.embedders.registry import fingerprint
+    from ketrag_fast.models.embedders.registry import fingerprint, options_of
 
     stored = parts[0].manifest.models.get("embedder")
     named = [str(part.settings["embedder"]) for part in parts]
@@ -254,9 +261,8 @@ def _find_model(parts: Sequence[MergePart], given: Settings) -> str:
 def _copy_tables(target: Layout, parts: Sequence[MergePart], plan: MergePlan, callback: Callback) -> None:
     """Write the merged tables to a temporary file, and rename it when it is complete."""
     meter = Meter("copy", callback, "documents")
-    aside = target.work / "merging.sqlite"
+    aside, done = target.work / "merging.sqlite", 0
     paths = [part.layout.tables for part in parts]
-    done = 0
     with new_tables(aside) as tables:
         tables.add_sources(plan.sources)
         tables.add_readers(paths)
@@ -280,19 +286,6 @@ def _reading_plan(part: MergePart, settings: Settings) -> ReadingPlan:
     return ReadingPlan(settings.llm == HEURISTIC, part.manifest.models.get("llm", {}).get("reader"))
 
 
-def _run_stages(work: Build, part: MergePart, warnings: Sequence[str]) -> BuildReport:
-    """Run the stages over the merged tables, with the model and the reader of the parts."""
-    if work.base is not None:
-        finish_publication(work.layout, work.base)
-    with work.opened():
-        _require_model(part, None if work.source is None else work.source.fingerprint, work.settings)
-        read = as_they_are(work.tables)
-        read.added = read.documents
-        read.failures += work.tables.failures()
-        read.warnings += warnings
-        return work.run(read)
-
-
 def _open_parts(parts: Sequence[MergePart]) -> list[Generation]:
     """Open the generations of all parts, as builders do; none if one is damaged."""
     try:
@@ -302,12 +295,12 @@ def _open_parts(parts: Sequence[MergePart]) -> list[Generation]:
         return []
 
 
-def _require_model(part: MergePart, found: str | None, settings: Settings) -> None:
+def _require_model(part: MergePart, work: Build) -> None:
     stored: dict[str, Any] | None = part.manifest.models.get("embedder")
-    wanted = stored["fingerprint"] if stored else None
-    if wanted != found:
+    found = None if work.source is None else work.source.fingerprint
+    if found != (stored["fingerprint"] if stored else None):
         spec = stored["spec"] if stored else part.settings["embedder"]
         raise ModelMismatch(
-            f"the indexes were built with {spec}, and {settings.embedder} is a different model",
+            f"the indexes were built with {spec}, and {work.settings.embedder} is a different model",
             hint="omit --embedder, or give the location of the same model",
         )

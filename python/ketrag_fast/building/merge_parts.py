@@ -8,7 +8,8 @@ otherwise they are ordered by id.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -24,13 +25,13 @@ from ketrag_fast.building.reuse import HASHES, UNITS
 from ketrag_fast.errors import ConfigError, DocumentError, IndexDamaged, IndexMissing, ModelMismatch
 from ketrag_fast.models.embedders.fingerprint import Identity, closeness
 from ketrag_fast.models.embedders.protocol import least_cosine
+from ketrag_fast.storage.copy_tables import Place
+from ketrag_fast.storage.document_table import Known
 from ketrag_fast.storage.generation import MANIFEST, current_number, open_generation
 from ketrag_fast.storage.layout import SHORT_HASH, Layout
 from ketrag_fast.storage.manifest import Manifest, read_manifest
-from ketrag_fast.storage.merge_tables import Place
-from ketrag_fast.storage.published_rows import are_as_published
 from ketrag_fast.storage.source_table import SourceRow
-from ketrag_fast.storage.tables import Known, Tables
+from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.index_settings import settings_of
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.removed_variants import require_known_variant
@@ -107,9 +108,8 @@ def _verify(tables: Tables, folder: Path) -> None:
         record = generation.manifest.stages.get(UNITS)
         if record is not None and generation.delta is None and sound(folder / UNITS, record):
             units, hashes = generation.stages[UNITS], tables.contents()[:, :SHORT_HASH]
-            every = np.arange(len(hashes))
-            if np.array_equal(units[HASHES], hashes) and are_as_published(tables, units, every):
-                tables.set_verified()
+            if np.array_equal(units[HASHES], hashes):
+                tables.verify_unchanged(units, np.arange(len(hashes)))
     except (IndexDamaged, ValueError):
         pass  # the documents may be intact, and if not, the error names them
     tables.verify()
@@ -194,7 +194,6 @@ class MergePlan:
 
     sources: tuple[SourceRow, ...]
     places: tuple[tuple[Place, ...], ...]
-    documents: int
 
 
 def plan_of(parts: Sequence[MergePart], prefer: Prefer | None, shards: Shards | None) -> MergePlan:
@@ -244,36 +243,34 @@ def plan_of(parts: Sequence[MergePart], prefer: Prefer | None, shards: Shards | 
             # Missing shards: keep the positions, because documents of the other shards go between them.
             place = max(place + 1, known.place) if shards is not None else place + 1
             places[number].append((known.key, source + 1, place))
-    labels = _labels(parts)
+    rows_of: dict[SourceName, list[SourceRow]] = {}
+    for row in (row for part in parts for row in part.sources):
+        rows_of.setdefault(_source_name(row), []).append(row)
     sources = tuple(
-        SourceRow(at + 1, kind, labels[kind, spec], spec) for at, (kind, spec) in enumerate(order)
+        SourceRow(number, name[0], min(row.label for row in rows_of[name]), name[1])
+        for number, name in enumerate(order, 1)
     )
-    return MergePlan(sources, tuple(map(tuple, places)), len(chosen))
+    return MergePlan(sources, tuple(map(tuple, places)))
 
 
 def _source_name(row: SourceRow) -> SourceName:
     return ("path" if row.spec else "documents", row.spec)
 
 
-def _labels(parts: Iterable[MergePart]) -> dict[SourceName, str]:
-    found: dict[SourceName, str] = {}
-    for part in parts:
-        for row in part.sources:
-            name = _source_name(row)
-            found[name] = min(found.get(name, row.label), row.label)
-    return found
+def first_of(lines: Sequence[str]) -> str:
+    """Return the first lines of a list, and the number of the others."""
+    more = f" and {len(lines) - _SHOWN:,} more" if len(lines) > _SHOWN else ""
+    return ", ".join(lines[:_SHOWN]) + more
 
 
 def _source_order(orders: Sequence[Sequence[SourceName]]) -> list[SourceName]:
+    """Return the sources in an order that agrees with all of the given ones; if these disagree, by name."""
     after: dict[SourceName, set[SourceName]] = {name: set() for order in orders for name in order}
     for order in orders:
         for one, other in pairwise(order):
             after[one].add(other)
-    waits = dict.fromkeys(after, 0)
-    for others in after.values():
-        for other in others:
-            waits[other] += 1
-    ready = [name for name, count in waits.items() if not count]
+    waits = Counter(other for others in after.values() for other in others)
+    ready = [name for name in after if not waits[name]]
     heapq.heapify(ready)
     found = []
     while ready:
@@ -287,15 +284,11 @@ def _source_order(orders: Sequence[Sequence[SourceName]]) -> list[SourceName]:
 
 
 def _refuse(parts: Sequence[MergePart], conflicts: Mapping[str, tuple[int, int]]) -> None:
-    names = sorted(conflicts)
-    lines = [
-        f"{name!r} ({parts[a].name}, {parts[b].name})"
-        for name in names[:_SHOWN]
-        for a, b in [conflicts[name]]
-    ]
-    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+    listed = first_of(
+        [f"{name!r} ({parts[a].name}, {parts[b].name})" for name, (a, b) in sorted(conflicts.items())]
+    )
     raise DocumentError(
-        f"{counted(len(names), 'id')} with different documents in these indexes: {', '.join(lines)}{more}",
+        f"{counted(len(conflicts), 'id')} with different documents in these indexes: {listed}",
         hint="when they are merged, --prefer first (or last) keeps those of the index given first (last); "
         "or remove one of each: ketrag remove ID -i DIR",
     )

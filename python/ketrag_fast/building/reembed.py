@@ -1,8 +1,8 @@
-"""Switching an index to another embedding model.
+"""Computing the vectors of an index again: with another embedding model, or because its format is older.
 
-The documents and every stage that does not depend on vectors stay as they are. The new vectors go to `work/`
-and to the vector cache; readers use the old generation until the new one is published. If the call is killed,
-the old generation remains in use and the next call resumes.
+The documents and every stage that does not depend on vectors stay as they are, and no source is read. The new
+vectors go to `work/` and to the vector cache; readers use the old generation until the new one is published.
+If the call is killed, the old generation remains in use and the next call resumes.
 """
 
 from __future__ import annotations
@@ -14,21 +14,23 @@ from pathlib import Path
 
 from ketrag_fast.base.config import Settings, build_settings, names
 from ketrag_fast.base.progress import Callback, Limited
-from ketrag_fast.building.chunk_reading import plan
 from ketrag_fast.building.ingest import as_they_are
-from ketrag_fast.building.model_settings import settings_for, stored_identity
-from ketrag_fast.building.runner import remember
+from ketrag_fast.building.model_settings import plan_reading, settings_for, stored_identity
+from ketrag_fast.building.reports import remember
+from ketrag_fast.building.runner import BuildOptions, build
 from ketrag_fast.building.stages import Build
 from ketrag_fast.errors import IndexMissing, ModelMismatch
 from ketrag_fast.models.embedders.build_model import VectorSource
 from ketrag_fast.models.embedders.fingerprint import Identity, require_same
 from ketrag_fast.models.endpoint_trust import Trust
 from ketrag_fast.storage.durable import discard_folder
+from ketrag_fast.storage.earlier_format import upgrade_format
 from ketrag_fast.storage.generation import finish_publication, newest_whole, prune
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock
 from ketrag_fast.storage.tables import Tables
-from ketrag_fast.systems.planning import Planner
+from ketrag_fast.systems.planning import Planner, stages_on
+from ketrag_fast.systems.shared import VECTORS
 from ketrag_fast.systems.spec.stage import Stage
 from ketrag_fast.types import BuildReport
 
@@ -56,12 +58,11 @@ def reembed(
                 f"the index in {layout.root} was never finished", hint="finish it first: ketrag index"
             )
         finish_publication(layout, base)
-        wanted = {"embedder", *names("run")}
-        asked = Settings(**{name: value for name, value in settings.given.items() if name in wanted})
-        _, reads = plan(asked, base, layout, rebuild=False, partial=False)
+        asked = _embedding_settings(settings)
+        _, reads = plan_reading(asked, base, layout, rebuild=False, partial=False)
         resolved = settings_for(base, asked, rebuild=True)
-        trust = Trust.of(layout, asked)
-        noted = trust.keep(resolved.settings)
+        chosen, trust = resolved.settings, Trust.of(layout, asked)
+        noted = trust.keep(chosen)
         with Tables(layout.tables) as tables:
             work = Build(
                 layout=layout,
@@ -71,24 +72,49 @@ def reembed(
                 stages=stages,
                 reads=reads,
                 trust=trust,
-                callback=Limited(progress, resolved.settings.limit_seconds, start),
+                callback=Limited(progress, chosen.limit_seconds, start),
                 start=start,
             )
             with work.opened():
                 if work.source is not None:
-                    if work.source.renew():
-                        _drop_unfinished(layout)
+                    if work.source.renew():  # stages of an interrupted build have the dropped vectors
+                        for leftover in layout.work.iterdir():
+                            discard_folder(leftover)
                     if _vectors_changed(stored_identity(base), work.source):
-                        work.rerun = depending(work.planned, "embedder", resolved.settings)
+                        work.rerun = depending(work.planned, "embedder", chosen)
                         work.vectors_of = ()
                 read = as_they_are(tables)
                 read.warnings += noted
                 report = work.run(read)
             with tables.transaction():
-                tables.set_settings(build_settings(resolved.settings))
+                tables.set_settings(build_settings(chosen))
             remember(tables, report)
-        prune(layout, resolved.settings.keep_generations, resolved.settings.keep_days)
+        prune(layout, chosen.keep_generations, chosen.keep_days)
     return report
+
+
+def upgrade(
+    path: str | os.PathLike[str],
+    stages: Sequence[Stage] | Planner,
+    settings: Settings,
+    *,
+    progress: Callback | None = None,
+) -> BuildReport:
+    """Upgrade the index of the previous format at `path`: its vectors are lost, and computed again.
+
+    Only the embedder and the run settings of `settings` count. Raises IndexMissing, IndexIncompatible for
+    other formats, and what `runner.build` raises.
+    """
+    layout = Layout(Path(path))
+    layout.require()
+    with builder_lock(layout):
+        upgrade_format(layout, stages_on(VECTORS.name))
+    return build(path, (), stages, _embedding_settings(settings), BuildOptions(others="keep"), progress)
+
+
+def _embedding_settings(settings: Settings) -> Settings:
+    wanted = {"embedder", *names("run")}
+    return Settings(**{name: value for name, value in settings.given.items() if name in wanted})
 
 
 def depending(stages: Iterable[Stage], setting: str, settings: Settings) -> frozenset[str]:
@@ -107,13 +133,7 @@ def _vectors_changed(stored: Identity | None, source: VectorSource) -> bool:
     if stored is None or stored.fingerprint != source.fingerprint:
         return False
     try:
-        require_same(stored, source.model.real)
+        require_same(stored, source.model)
     except ModelMismatch:
         return True
     return False
-
-
-def _drop_unfinished(layout: Layout) -> None:
-    """Delete the stages of an interrupted build: they were computed with the dropped vectors."""
-    for leftover in layout.work.iterdir():
-        discard_folder(leftover)

@@ -5,60 +5,56 @@ If a build is killed, the published generation is unchanged, and the next build 
 
 from __future__ import annotations
 
-import datetime as dt
-import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 from ketrag_fast.base.config import Resolved, Settings
 from ketrag_fast.base.progress import Callback, Limited, Meter
 from ketrag_fast.building.async_writer import sound
-from ketrag_fast.building.chunk_reading import ReadingPlan, plan
 from ketrag_fast.building.ingest import Beginning, Change, Ingested, apply_change, begin_change
-from ketrag_fast.building.model_settings import require_same_model, require_some_mode, settings_for
-from ketrag_fast.building.purge import Used, pending_purge_warnings, purge
+from ketrag_fast.building.model_settings import (
+    ReadingPlan,
+    plan_reading,
+    require_same_model,
+    require_some_mode,
+    settings_for,
+)
+from ketrag_fast.building.reports import remember
 from ketrag_fast.building.sources import Others, Sources, list_given
 from ketrag_fast.building.stages import Build
-from ketrag_fast.errors import Cancelled, KetragError
+from ketrag_fast.errors import Cancelled, KetragError, StorageFailed
 from ketrag_fast.models.endpoint_trust import Trust
-from ketrag_fast.storage.allowed_folders import drop_old
-from ketrag_fast.storage.delta import DELTAS
-from ketrag_fast.storage.durable import discard_contents, discard_folder
+from ketrag_fast.storage.durable import discard_contents, discard_folder, sync_folder
 from ketrag_fast.storage.generation import (
     Generation,
     current_number,
+    discard,
     finish_publication,
     is_newest,
     never_finished,
     newest_whole,
     prune,
 )
+from ketrag_fast.storage.io_errors import writing
 from ketrag_fast.storage.layout import MERGE, Layout
-from ketrag_fast.storage.lock import builder_lock
+from ketrag_fast.storage.lock import builder_lock, drop_old
 from ketrag_fast.storage.published_texts import UNITS
-from ketrag_fast.storage.source_stamps import merged_stamps, read_stamps, write_stamps
+from ketrag_fast.storage.source_files import merged_stamps, read_stamps, write_stamps
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.index_settings import begun_settings
 from ketrag_fast.systems.planning import Planner
-from ketrag_fast.systems.spec.ahead import Ahead
-from ketrag_fast.systems.spec.stage import (
-    Stage,
-)
-from ketrag_fast.types import BuildReport, Usage
-
-_EMBEDDED = ("units", "vectors", "sentence_vectors", "title_vectors", *DELTAS)
-"""The stages from which vectors of texts are reused."""
-_SMALL = 32 << 20
-"""Stages smaller than this are written before the next one begins, so that a crash does not lose them."""
-
+from ketrag_fast.systems.spec.stage import Ahead, Stage
+from ketrag_fast.types import BuildReport
 
 if TYPE_CHECKING:
     from ketrag_fast.base.filters import Condition
+
+_PURGE_AGAIN: Final = "close all readers of the index and run `ketrag remove --purge` again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +128,6 @@ def build(
         require_some_mode(resolved.settings)
         own = Trust.of(layout, given)
         noted = own.keep(resolved.settings) if options.trust is None else []
-        used = Used() if options.purge else None
         with Tables(layout.tables) as tables:
             work = Build(
                 layout=layout,
@@ -151,15 +146,12 @@ def build(
             beginning = begin_change(tables, wanted, resolved.settings)
             deltas = None
             if is_current and options.may_be_delta:
-                from ketrag_fast.building.delta_build import start_deltas
+                from ketrag_fast.building.delta import start_deltas
 
                 deltas = start_deltas(work)
-            if deltas is not None:
-                from ketrag_fast.building.delta_build import change_by_delta
-
-                small = change_by_delta(deltas, work, beginning.change)
-                if small is not None:
-                    return _finish_delta(work, small, noted)
+            small = None if deltas is None else deltas.change_documents(beginning.change)
+            if small is not None:
+                return _finish_delta(work, small, noted)
             if is_open:
                 work.base = newest_whole(layout)  # without checksums: the stages verify what they use
             with working_ahead(layout, tables, stages, resolved.settings) as work.ahead:
@@ -168,33 +160,34 @@ def build(
                 base = work.base
                 if options.quick and base and base.manifest.documents["fingerprint"] == read.fingerprint:
                     _store_stamps(work, read, options.purge)
-                    return _report_unchanged(base, read, start)
-                if deltas is not None:
-                    from ketrag_fast.building.delta_build import publish_difference
-
-                    small = publish_difference(deltas, work, read)
-                    if small is not None:
-                        _store_stamps(work, read, options.purge)
-                        return _finish_delta(work, small, read.warnings)
-                report = _run_stages(work, read, options.rebuild, used)
+                    seconds, warnings = time.monotonic() - start, tuple(read.warnings)
+                    return read.report(base.manifest, changed=False, warnings=warnings, seconds=seconds)
+                small = None if deltas is None else deltas.publish_difference(read)
+                if small is not None:
+                    _store_stamps(work, read, options.purge)
+                    return _finish_delta(work, small, read.warnings)
+                report = _run_stages(work, read, options)
             remember(tables, report)
             _store_stamps(work, read, options.purge)
-        if used is not None:
-            purge(layout, used)
+        if options.purge:
+            purge(layout, work.used_vectors, work.used_replies)
         _drop_old(work)
     return report
 
 
-def _run_stages(work: Build, read: Ingested, rebuild: bool, used: Used | None) -> BuildReport:
-    """Run the stages and publish; with `used`, run all, and record which vectors and replies they use."""
+def _run_stages(work: Build, read: Ingested, options: BuildOptions) -> BuildReport:
+    """Run the stages and publish. A purge runs all, and records which vectors and replies they use."""
     with work.opened():
-        require_same_model(work.base, work.source, rebuild)
-        if rebuild or used is not None:
+        require_same_model(work.base, work.source, options.rebuild)
+        if options.rebuild or options.purge:
             work.rerun = frozenset(stage.name for stage in work.planned)
-        if used is not None:
-            used.watch(work.source, work.reading)
+        if not options.purge:
+            read.warnings += _pending_purge(work.tables)
         else:
-            read.warnings += pending_purge_warnings(work.tables)
+            if work.source is not None:
+                work.source.cache.used = work.used_vectors
+            if work.reading is not None:
+                work.reading.journal.used = work.used_replies
         return work.run(read)
 
 
@@ -209,33 +202,14 @@ def _store_stamps(work: Build, read: Ingested, purge: bool) -> None:
             write_stamps(layout, merged_stamps(read_stamps(layout), read.stamps, specs), read.reader)
 
 
-def _report_unchanged(base: Generation, read: Ingested, start: float) -> BuildReport:
-    """Return the report of a build that found all documents as they are."""
-    return BuildReport(
-        generation=base.number,
-        changed=False,
-        digest=base.manifest.digest,
-        documents=read.documents,
-        added=0,
-        removed=0,
-        updated=0,
-        stages=(),
-        failures=tuple(read.failures),
-        skipped=tuple(read.skipped),
-        settings_changed=(),
-        warnings=tuple(read.warnings),
-        seconds=time.monotonic() - start,
-        usage=Usage(),
-        extraction=None,
-    )
-
-
 def _plan_settings(
     given: Settings, base: Generation | None, layout: Layout, options: BuildOptions
 ) -> tuple[Resolved, ReadingPlan]:
     """Return the settings of a build, with those of an unfinished first build, and the reading plan."""
     begun = begun_settings(layout) if base is None else None
-    planned, reads = plan(given, base, layout, rebuild=options.rebuild, partial=options.partial, begun=begun)
+    planned, reads = plan_reading(
+        given, base, layout, rebuild=options.rebuild, partial=options.partial, begun=begun
+    )
     return settings_for(base, planned, options.rebuild, begun), reads
 
 
@@ -276,7 +250,7 @@ def _read_sources(work: Build, beginning: Beginning, rebuild: bool) -> Ingested:
 
 def _finish_delta(work: Build, report: BuildReport, noted: Sequence[str]) -> BuildReport:
     """Add a change by a delta to the history, and remove what is old."""
-    messages = (*noted, *pending_purge_warnings(work.tables))
+    messages = (*noted, *_pending_purge(work.tables))
     report = replace(report, warnings=messages, seconds=time.monotonic() - work.start)
     remember(work.tables, report)
     discard_contents(work.layout.work)
@@ -291,23 +265,6 @@ def _has_texts(base: Generation | None, tables: Tables, settings: Settings) -> b
         return False
     is_sound = sound(base.folder / UNITS, record, full=settings.verify != "sizes")
     return is_sound and tables.texts.are_in(base.stages[UNITS]["document_hashes"])
-
-
-def remember(tables: Tables, report: BuildReport) -> None:
-    """Add the run to the tables, if it changed anything or had failures."""
-    if not report.changed and not report.failures:
-        return
-    about = {"failures": len(report.failures), "settings": tables.settings()}
-    data: dict[str, Any] = {**report.to_json(), **about, "skipped": len(report.skipped)}
-    started = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=report.seconds)
-    with tables.transaction():
-        tables.add_run(
-            started.isoformat(timespec="seconds"),
-            report.seconds,
-            report.generation,
-            report.changed,
-            json.dumps(data, ensure_ascii=False),
-        )
 
 
 @contextmanager
@@ -393,3 +350,45 @@ def _remove_folders(layout: Layout, missing: list[Path]) -> None:
     for path in missing:
         with suppress(OSError):
             path.rmdir()
+
+
+def purge(layout: Layout, vectors: set[tuple[int, str, bytes]], replies: set[bytes]) -> None:
+    """Delete all vectors and replies but those that a build used, and compact the tables.
+
+    Also deletes reports of earlier builds, sources that name a purged document, older generations, and
+    allowed indexes. The caller must hold the builder's lock.
+    Processes that have an older generation open keep its files until they close it.
+
+    Raises:
+        StorageFailed: a file still holds purged data, because it could not be removed or is being read. The
+            purge stays pending, and another one completes it.
+    """
+    discard_folder(layout.allowed)
+    with Tables(layout.tables) as tables:
+        is_erased = tables.purge(vectors, replies)
+    current = current_number(layout)
+    for number in layout.generations():
+        if number != current:
+            discard(layout, number)
+    left = [layout.generation(number) for number in layout.generations() if number != current]
+    left += layout.work.iterdir()
+    if layout.allowed.is_dir():
+        left += [one for one in layout.allowed.iterdir() if not one.name.startswith(f"{current or 0:06}-")]
+    if left:
+        what = f"{left[0]} could not be removed and still holds purged data"
+        raise StorageFailed(what, hint=_PURGE_AGAIN)
+    if not is_erased:
+        what = f"{layout.tables} is being read and still holds purged data"
+        raise StorageFailed(what, hint=_PURGE_AGAIN)
+    with writing(layout.root):
+        for folder in (layout.work, layout.root):
+            sync_folder(folder)  # so that no deleted file reappears after a power cut
+    with Tables(layout.tables) as tables, tables.transaction():
+        tables.set_pending_purge(None)
+
+
+def _pending_purge(tables: Tables) -> list[str]:
+    """Return a warning if a purge was not completed."""
+    if tables.pending_purge() is None:
+        return []
+    return ["an earlier purge was not completed: run `ketrag remove --purge`"]

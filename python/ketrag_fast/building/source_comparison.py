@@ -6,29 +6,35 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Generator, Iterable, Iterator
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.base.config.settings import Shards, shards_of
 from ketrag_fast.base.progress import Meter
-from ketrag_fast.building.file_reading import FileSelection, UniqueIds, check_document, find_files, read_jobs
-from ketrag_fast.building.sources import SourceTask
+from ketrag_fast.building.sources import (
+    FileSelection,
+    SourceTask,
+    UniqueIds,
+    check_document,
+    find_files,
+    read_jobs,
+    with_text,
+)
 from ketrag_fast.building.unchanged import UnchangedFiles, is_recorded
 from ketrag_fast.errors import Cancelled, DocumentError
 from ketrag_fast.readers import ALONE, Item, SourceFile, SourceFiles, is_glob, single
 from ketrag_fast.readers.file_types import BY_SUFFIX
-from ketrag_fast.readers.sandbox import UNCHANGED, Apart, ReadJob
-from ketrag_fast.storage.document_hashes import hash_purged_id
-from ketrag_fast.storage.source_files import FileReading
-from ketrag_fast.storage.source_stamps import SourceStamps, path_hash, stamps_of
-from ketrag_fast.storage.source_table import SourceRow
-from ketrag_fast.storage.tables import Known
+from ketrag_fast.readers.sandbox import UNCHANGED, Apart
+from ketrag_fast.storage.checksum import hash_purged_id
+from ketrag_fast.storage.document_table import Known
+from ketrag_fast.storage.source_files import SourceStamps, path_hash, stamps_of
+from ketrag_fast.storage.source_table import FileReading, SourceRow
 from ketrag_fast.types import Document, Failure
-from ketrag_fast.types.document_batch import DocumentBatch
-from ketrag_fast.types.documents import ENCODING, NOTES
+from ketrag_fast.types.documents import ENCODING, NOTES, DocumentBatch
 
 _LONGEST_NAME: Final = 40
 _NAMED_ALIKE: Final = ALONE | {UNCHANGED}
@@ -41,28 +47,29 @@ _MOST_ITEMS: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class DocumentChange:
-    """A change to one document, for the third pass to apply.
+    """A new document, or one whose content changed: then `key` is that of the stored one."""
 
-    `insert` stores it, `update` replaces a stored document whose content changed, `move` changes its
-    position, and `keep` changes nothing. `restored` are marks of removal that are deleted.
-    """
-
-    action: Literal["insert", "update", "move", "keep"]
     document: Document
     content: str
     source: int
     place: int
-    key: int = -1
-    restored: frozenset[str] = frozenset()
+    key: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentMove:
-    """A new position for a stored document of a file that was not read again."""
+    """A new position for a stored document."""
 
     key: int
     source: int
     place: int
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """Marks of removal to delete, because the document is indexed again."""
+
+    marks: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,44 +82,52 @@ class BatchInsert:
     place: int
 
 
-Step = DocumentChange | DocumentMove | BatchInsert
+Step = DocumentChange | DocumentMove | Restored | BatchInsert
 
 
-@dataclass(slots=True)
 class SourceComparison:
-    """The stored documents (`known`, by id), what the sources have of them, and what was skipped."""
+    """The stored documents, what the sources have of them, and what was skipped.
 
-    known: dict[str, Known]
-    removed: set[str]
-    settings: Settings
-    meter: Meter
-    seen: set[str] = field(default_factory=set)
-    """The ids of all documents that stay or are stored."""
-    kept: set[str] = field(default_factory=set)
-    """Those of them that are of sources which are not read, until a program gives a document with the id."""
-    failures: list[Failure] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    passed_over: int = 0
-    """The number of documents that were removed earlier and are not restored."""
-    elsewhere: int = 0
-    """The number of skipped files and documents of other shards."""
-    skipped: list[Failure] = field(default_factory=list)
-    """Files of unknown formats, files that programs wrote, and hidden parts."""
-    unsure: list[Failure] = field(default_factory=list)
-    """Files whose encoding was guessed and may be wrong."""
-    unchanged: UnchangedFiles | None = None
-    """The files that need not be parsed; None if all are read."""
-    shards: Shards | None = None
-    ids: UniqueIds = field(default_factory=UniqueIds)
-    stamps: dict[str, SourceStamps] = field(default_factory=dict)
-    """Sizes and times of the files of each source that was listed, before they were read."""
-    _read: dict[str, int] = field(default_factory=dict)
-    _bytes: int = 0
-    _by_source: dict[int, list[str]] | None = None
+    Attributes:
+        known: The stored documents by id.
+        removed: Ids of documents that were removed.
+        unchanged: The files that need not be parsed.
+        seen: The ids of all documents that stay or are stored.
+        kept: Those of sources that are not read, until a program gives a document with the id.
+        passed_over: The number of documents that were removed earlier and are not restored.
+        elsewhere: The number of skipped files and documents of other shards.
+        skipped: Files of unknown formats, files that programs wrote, and hidden parts.
+        unsure: Files whose encoding was guessed and may be wrong.
+        stamps: Sizes and times of the files of each source that was listed, before they were read.
+        read_by: The source that each file was read for.
+    """
 
-    def __post_init__(self) -> None:
-        self.shards = shards_of(self.settings.shard)
-        self.ids = UniqueIds(lambda name: self.known[name].source if name in self.known else None)
+    def __init__(
+        self,
+        known: dict[str, Known],
+        removed: set[str],
+        settings: Settings,
+        meter: Meter,
+        unchanged: UnchangedFiles,
+    ) -> None:
+        self.known = known
+        self.removed = removed
+        self.settings = settings
+        self.unchanged = unchanged
+        self.shards: Shards | None = shards_of(settings.shard)
+        self.seen: set[str] = set()
+        self.kept: set[str] = set()
+        self.failures: list[Failure] = []
+        self.warnings: list[str] = []
+        self.skipped: list[Failure] = []
+        self.unsure: list[Failure] = []
+        self.stamps: dict[str, SourceStamps] = {}
+        self.read_by: dict[str, int] = {}
+        self.passed_over = self.elsewhere = 0
+        self._meter = meter
+        self._ids = UniqueIds(lambda name: known[name].source if name in known else None)
+        self._bytes = 0
+        self._by_source: dict[int, list[str]] | None = None
 
     def changes(self, task: SourceTask, sandbox: Apart) -> Iterator[Step]:
         """Yield a change for each document of a source that is not stored as it is."""
@@ -121,10 +136,10 @@ class SourceComparison:
         elif task.action in ("replace", "extend"):
             yield from self._compare_documents(task)
         elif task.action == "keep":
-            self.ids.keep(task.row)
+            self._ids.keep(task.row)
             self._keep_all(task.row)
 
-    def _compare_documents(self, task: SourceTask) -> Iterator[DocumentChange | DocumentMove]:
+    def _compare_documents(self, task: SourceTask) -> Iterator[Step]:
         """Compare documents that a program gave; earlier ones, which cannot be read again, stay."""
         places: dict[str, int] = {}
         if task.action == "extend":
@@ -133,13 +148,11 @@ class SourceComparison:
         place = max(places.values(), default=-1) + 1
         for document in task.documents:
             at = places.get(document.id)
-            change, after = self._change_of(task, place if at is None else at, document)
+            steps, after = self._steps_of(task, place if at is None else at, document)
             place = after if at is None else place
-            if change is not None:
-                yield change
+            yield from steps
 
     def _compare_files(self, task: SourceTask, sandbox: Apart) -> Iterator[Step]:
-        """List the files of a source, read those that changed, and compare their documents."""
         source = task.row
         files = self._list_files(source)
         if files is None:
@@ -150,15 +163,15 @@ class SourceComparison:
         order = {path: number for number, (_, path) in enumerate(files.files)} if self.shards else {}
         place = 0
         compared: set[str] = set()
-        readings = sandbox.read(selection.note_kinds(jobs), self._check_stop)
-        for number, (file, items) in enumerate(readings, 1):
-            self.meter.note = _file_note(number, len(files.files), self._bytes, file.id)
+        for number, (file, items) in enumerate(sandbox.read(jobs, self._check_stop), 1):
+            self._meter.note = _file_note(number, len(files.files), self._bytes, file.id)
             place = order.get(file.path, 0) << _MOST_ITEMS if self.shards else place
             before, passed_over = len(self.seen), self.passed_over
             place = yield from self._compare_file(selection, file, items, place)
             if passed_over == self.passed_over or before < len(self.seen):
                 compared.add(str(file.path))
-            self._bytes += _size(file)
+            with suppress(OSError):
+                self._bytes += file.size()
         for failure in selection.failures:
             self._fail(failure)
         # Of the other files only hashes are kept: they may be those of documents that were removed.
@@ -181,48 +194,49 @@ class SourceComparison:
         if not files.files and is_glob(source.spec) and self._has_lost_folder(source):
             self._keep_unread(source, "nothing matches it any more, and its folder may be missing")
             return None
-        self.stamps[source.spec] = _stamps_of(source.spec, files, now)
-        files = self.ids.rename(source, files)
+        folders, paths = list(files.folders or ()), [str(path) for _, path in files.files]
+        stamps, count = stamps_of([*folders, *paths], now), len(folders)
+        self.stamps[source.spec] = SourceStamps(
+            source.spec,
+            dict(zip(folders, stamps[:count], strict=True)),
+            dict(zip(paths, stamps[count:], strict=True)),
+            is_complete=files.folders is not None,
+        )
         if not files.files and not files.failures:
             self.warnings.append(f"the source {source.label} has no files")
         for failure in files.failures:
             self._fail(failure)
-        return files
+        return self._ids.rename(source, files)
 
     def _compare_file(
         self, selection: ComparedFiles, file: SourceFile, items: Iterable[Item | DocumentBatch], place: int
     ) -> Generator[Step, None, int]:
         """Yield the changes of one file, record that it was read, and return the next position."""
         task, kind = selection.task, selection.kinds[file.id]
-        source = task.row.number
+        unchanged, recorded = self.unchanged, self.unchanged.is_used and is_recorded(kind)
         if file.id in selection.reused:
             place = yield from self._keep_file(task, place, file, selection.reused[file.id])
         failed, passed_over = len(self.failures), self.passed_over
-        recorded = self.unchanged is not None and is_recorded(kind)
         documents: dict[str, str] = {}
         for batch in items:
             if isinstance(batch, DocumentBatch) and self._are_new(batch):
-                yield BatchInsert(batch, batch.contents, source, place)
+                yield BatchInsert(batch, batch.contents, task.row.number, place)
                 place += len(batch)
                 continue
             for item in single((batch,)):
-                change, place = self._change_of(task, place, item, file.path)
-                if change is not None:
-                    yield change
+                steps, place = self._steps_of(task, place, item, file.path)
+                yield from steps
                 if recorded and isinstance(item, Document):
-                    documents[item.id] = self._content(item.id, change)
-        if self.unchanged is not None and passed_over == self.passed_over:
-            self.unchanged.add(source, file, kind, documents, self.failures[failed:])
-        if self.unchanged is not None and file.id == selection.named and kind not in _NAMED_ALIKE:
-            self.unchanged.add_named(source, file.id)
+                    stored = next((one for one in steps if isinstance(one, DocumentChange)), None)
+                    known = stored or self.known.get(item.id)
+                    documents[item.id] = "" if known is None else known.content
+        if passed_over == self.passed_over:
+            unchanged.add(task.row.number, file, kind, documents, self.failures[failed:])
+        if file.id == selection.named and kind not in _NAMED_ALIKE:
+            unchanged.add_named(task.row.number, file.id)
         return place
 
-    def is_repeated(self, path: str, source: int) -> bool:
-        """Return whether an earlier source has a file already (a folder, and a file in it)."""
-        return self._read.setdefault(path, source) != source
-
     def _keep_all(self, source: SourceRow) -> None:
-        """Keep the stored documents of a source."""
         own = self._stored_ids(source.number)
         self.seen.update(own)
         self.kept.update(own)
@@ -234,12 +248,6 @@ class SourceComparison:
             for name, one in self.known.items():
                 self._by_source[one.source].append(name)
         return self._by_source.get(source, [])
-
-    def _content(self, name: str, change: DocumentChange | None) -> str:
-        """Return the content hash of a document that was compared; "" if it is not stored."""
-        if change is not None:
-            return change.content
-        return self.known[name].content if name in self.known else ""
 
     def _skip_missing(self, source: SourceRow) -> None:
         """Remove the documents of a deleted file.
@@ -259,11 +267,10 @@ class SourceComparison:
 
     def _keep_unread(self, source: SourceRow, why: str) -> None:
         """Keep the documents of a source that cannot be read, and report it."""
-        self.ids.keep(source)
+        self._ids.keep(source)
         count = len(self._stored_ids(source.number))
         self._keep_all(source)
-        if self.unchanged is not None:
-            self.unchanged.keep(source.number)
+        self.unchanged.keep(source.number)
         kept = "its document stays" if count == 1 else f"its {count:,} documents stay"
         more = f"; {kept} in the index (`ketrag remove` removes documents)" if count else ""
         self._fail(Failure(source.label, "source", f"{why}{more}"))
@@ -276,13 +283,10 @@ class SourceComparison:
         folders = [Path(source.spec), *Path(source.spec).parents]
         base = next(folder for folder in folders if not is_glob(str(folder)))
         own = self._stored_ids(source.number)
-        is_name = not set("*?").intersection(source.spec) and not self._are_matches(source, base, own)
-        return bool(own) and (is_name or not base.is_dir())
-
-    def _are_matches(self, source: SourceRow, base: Path, own: Iterable[str]) -> bool:
-        """Return whether stored documents have the names that a pattern below `base` matches."""
         pattern = Path(source.spec).relative_to(base).as_posix()
-        return all(fnmatchcase(re.split("[#:]", name, maxsplit=1)[0], pattern) for name in own)
+        are_matches = all(fnmatchcase(re.split("[#:]", name, maxsplit=1)[0], pattern) for name in own)
+        is_name = not set("*?").intersection(source.spec) and not are_matches
+        return bool(own) and (is_name or not base.is_dir())
 
     def _was_file(self, source: SourceRow, own: Iterable[str]) -> bool:
         """Return whether a missing source was a file, in a folder that exists.
@@ -298,8 +302,8 @@ class SourceComparison:
         parts = tuple(f"{name}{mark}" for name in names for mark in marks)
         if all(one in names or one.startswith(parts) for one in own):
             return True
-        files = self.unchanged.files_of(source.number) if self.unchanged is not None else ()
-        return len(files) == 1 and set(files) <= set(names)
+        files = self.unchanged.files_of(source.number)
+        return len(files) == 1 and files <= set(names)
 
     def _keep_file(
         self, task: SourceTask, place: int, file: SourceFile, row: FileReading
@@ -310,8 +314,7 @@ class SourceComparison:
             self._fail(failure)
         for name in row.documents:
             if name in self.seen:
-                if self.unchanged is not None:
-                    self.unchanged.forget(task.row.number, file)
+                self.unchanged.forget(task.row.number, file)
                 self._fail(_repeated_id(name))
                 continue
             stored = self.known[name]
@@ -333,26 +336,26 @@ class SourceComparison:
         return True
 
     def _check_stop(self) -> None:
-        if self.meter(len(self.seen)) is False:
+        if self._meter(len(self.seen)) is False:
             raise Cancelled("stopped while reading the sources")
 
-    def _change_of(
+    def _steps_of(
         self, task: SourceTask, place: int, item: Item, path: Path | None = None
-    ) -> tuple[DocumentChange | None, int]:
-        """Return the change of one item if it has any, and the position of the next item."""
+    ) -> tuple[list[Step], int]:
+        """Return the steps for one item, and the position of the next item."""
         self._check_stop()
         name = item.document if isinstance(item, Failure) else item.id
         if self.shards is not None and isinstance(name, str) and not self.shards.holds(name):
             self.elsewhere += 1
-            return None, place + 1
-        change, is_stored = self._compare(task, place, item, path)
+            return [], place + 1
+        steps, is_stored = self._compare(task, place, item, path)
         # With shards, items of others count too, so that `merge` can restore the order of the whole.
-        return change, place + (is_stored or self.shards is not None)
+        return steps, place + (is_stored or self.shards is not None)
 
     def _compare(
         self, task: SourceTask, place: int, item: Item, path: Path | None
-    ) -> tuple[DocumentChange | None, bool]:
-        """Return the change of one item if it has any, and whether its document is stored."""
+    ) -> tuple[list[Step], bool]:
+        """Return the steps for one item, and whether its document is stored."""
         if isinstance(item, Failure):
             if item.code not in NOTES:
                 self._fail(item)
@@ -360,37 +363,34 @@ class SourceComparison:
                 self.unsure.append(item)
             else:
                 self.skipped.append(item)
-            return None, False
+            return [], False
+        item = with_text(item)
         content, problem = check_document(item)
-        if problem is None and item.id in self.seen and not self._replaces(task, item.id):
-            self._fail(_repeated_id(item.id))
-            return None, False
+        if problem is None and item.id in self.seen:
+            # A document of a program replaces one of a source that is not read.
+            is_kept = item.id in self.kept
+            self.kept.discard(item.id)
+            if task.action != "extend" or not is_kept:
+                self._fail(_repeated_id(item.id))
+                return [], False
         if problem is not None:
             shown = str(item.id).encode("utf-8", "backslashreplace").decode()
             self._fail(Failure(shown, "document", problem))
-            return None, False
+            return [], False
         marks = {item.id, hash_purged_id(item.id)} & self.removed if self.removed else set()
         if marks and not task.restores(path):
             self.passed_over += 1
-            return None, False
-        stored = self.known.get(item.id)
-        number, restored = task.row.number, frozenset(marks)
+            return [], False
         self.seen.add(item.id)
+        steps: list[Step] = [Restored(frozenset(marks))] if marks else []
+        stored, number = self.known.get(item.id), task.row.number
         if stored is None:
-            return DocumentChange("insert", item, content, number, place, -1, restored), True
-        if stored.content != content:
-            return DocumentChange("update", item, content, number, place, stored.key, restored), True
-        if (stored.source, stored.place) != (number, place):
-            return DocumentChange("move", item, content, number, place, stored.key, restored), True
-        if restored:
-            return DocumentChange("keep", item, content, number, place, stored.key, restored), True
-        return None, True
-
-    def _replaces(self, task: SourceTask, name: str) -> bool:
-        """Return whether a document of a program replaces one of a source that is not read."""
-        is_kept = task.action == "extend" and name in self.kept
-        self.kept.discard(name)
-        return is_kept
+            steps.append(DocumentChange(item, content, number, place))
+        elif stored.content != content:
+            steps.append(DocumentChange(item, content, number, place, stored.key))
+        elif (stored.source, stored.place) != (number, place):
+            steps.append(DocumentMove(stored.key, number, place))
+        return steps, True
 
     def _fail(self, failure: Failure) -> None:
         if self.settings.on_error == "stop":
@@ -405,20 +405,19 @@ class ComparedFiles(FileSelection):
 
     Attributes:
         task: The source and what is done with it.
-        kinds: Kind of each file that was selected, by its id.
         reused: How unchanged files were read before, by their ids.
     """
 
     def __init__(self, comparison: SourceComparison, task: SourceTask, named: str | None) -> None:
         super().__init__(named, comparison.skipped)
         self.task = task
-        self.kinds: dict[str, str] = {}
         self.reused: dict[str, FileReading] = {}
         self._comparison = comparison
 
     def is_repeated(self, path: str) -> bool:
-        """Return whether an earlier source has the file already."""
-        return self._comparison.is_repeated(path, self.task.row.number)
+        """Return whether an earlier source has the file already (a folder, and a file in it)."""
+        number = self.task.row.number
+        return self._comparison.read_by.setdefault(path, number) != number
 
     def is_elsewhere(self, file: SourceFile, kind: str) -> bool:
         """Return whether a file with one document, whose id is known, belongs to another shard."""
@@ -429,11 +428,8 @@ class ComparedFiles(FileSelection):
 
     def is_unchanged(self, file: SourceFile) -> bool:
         """Return whether the stored documents of a file are what reading it again would give."""
-        unchanged = self._comparison.unchanged
-        if unchanged is None:
-            return False
-        known, seen = self._comparison.known, self._comparison.seen
-        row = unchanged.find(self.task.row.number, file, known, seen)
+        own = self._comparison
+        row = own.unchanged.find(self.task.row.number, file, own.known, own.seen)
         if row is not None:
             self.reused[file.id] = row
         return row is not None
@@ -442,25 +438,6 @@ class ComparedFiles(FileSelection):
         """Return whether the change names the file, or its whole source."""
         return self.task.names(path)
 
-    def note_kinds(self, jobs: Iterable[ReadJob]) -> Iterator[ReadJob]:
-        """Yield files that are to be read, and note their kinds."""
-        for file, kind in jobs:
-            self.kinds[file.id] = kind
-            yield file, kind
-
-
-def _stamps_of(spec: str, files: SourceFiles, now: int) -> SourceStamps:
-    """Return the stamps of the files of a source that are about to be read, and were listed from `now` on."""
-    folders, paths = list(files.folders or ()), [str(path) for _, path in files.files]
-    stamps = stamps_of([*folders, *paths], now)
-    return SourceStamps(
-        spec,
-        dict(zip(folders, stamps[: len(folders)], strict=True)),
-        dict(zip(paths, stamps[len(folders) :], strict=True)),
-        set(),
-        files.folders is not None,
-    )
-
 
 def _repeated_id(name: str) -> Failure:
     problem = f"the id {name!r} is already in use; the first document with it is kept"
@@ -468,14 +445,6 @@ def _repeated_id(name: str) -> Failure:
 
 
 def _file_note(number: int, files: int, size: int, name: str) -> str:
-    """Return what the progress shows of the file that is being read."""
     shown = "".join(mark if mark.isprintable() else "?" for mark in name[-_LONGEST_NAME:])
     cut = "…" if len(name) > _LONGEST_NAME else ""
     return f"file {number:,} of {files:,}, {size / 1e6:,.1f} MB, {cut}{shown}"
-
-
-def _size(file: SourceFile) -> int:
-    try:
-        return file.size()
-    except OSError:
-        return 0

@@ -19,11 +19,17 @@ from typing import TYPE_CHECKING, Any, Self
 from ketrag_fast.base.config import Resolved, Settings, build_settings
 from ketrag_fast.base.progress import Limited, Meter
 from ketrag_fast.building.async_writer import Kept, Outputs, StageWriter, finished_stage, sound, write_stage
-from ketrag_fast.building.chunk_reading import ReadingPlan, failures, identity, open_reading, warnings
 from ketrag_fast.building.ingest import Ingested
-from ketrag_fast.building.model_settings import source_of
+from ketrag_fast.building.model_settings import (
+    ReadingPlan,
+    failed_chunks,
+    open_reading,
+    reader_identity,
+    reading_warnings,
+    source_of,
+)
+from ketrag_fast.building.reports import usage_of, warn_of_missing_parts
 from ketrag_fast.building.reuse import Before
-from ketrag_fast.building.usage import usage_of, warn_of_missing_parts
 from ketrag_fast.errors import Cancelled, ExtensionError, IndexDamaged, InputError, KetragError, StageError
 from ketrag_fast.models.endpoint_trust import Trust
 from ketrag_fast.models.spending import SpendingLimit
@@ -33,20 +39,19 @@ from ketrag_fast.storage.delta import DELTAS
 from ketrag_fast.storage.durable import discard_contents
 from ketrag_fast.storage.generation import Generation, current_number, drop_damaged, publish
 from ketrag_fast.storage.layout import Layout
-from ketrag_fast.storage.manifest import StageRecord, content_digest
+from ketrag_fast.storage.manifest import Manifest, StageRecord, content_digest
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.planning import Planner, planned_stages
 from ketrag_fast.systems.registry import registry
-from ketrag_fast.systems.spec.ahead import Ahead
 from ketrag_fast.systems.spec.arrays import Sizes, check, measure_sizes
 from ketrag_fast.systems.spec.documents import Documents
-from ketrag_fast.systems.spec.stage import DOCUMENTS, Stage, StageContext, StageInputs, fingerprint_of
+from ketrag_fast.systems.spec.stage import DOCUMENTS, Ahead, Stage, StageContext, StageInputs, fingerprint_of
 from ketrag_fast.types import BuildReport, StageReport
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ketrag_fast.building.merge_reuse import MergedBefore
+    from ketrag_fast.building.reuse import MergedBefore
     from ketrag_fast.models.embedders.build_model import VectorSource
     from ketrag_fast.models.extraction.run import Reading
     from ketrag_fast.systems.shared.published_vectors import Published
@@ -72,6 +77,8 @@ class Build:
         source: The embedding model, within `opened`.
         reading: The reader of the core chunks, within `opened`.
         planned: The stages in order, within `opened`.
+        used_vectors: The stored vectors (model, role, text) that a purge keeps, because it used them.
+        used_replies: The stored replies (chunk) that a purge keeps.
     """
 
     layout: Layout
@@ -90,6 +97,8 @@ class Build:
     source: VectorSource | None = None
     reading: Reading | None = None
     planned: Sequence[Stage] = ()
+    used_vectors: set[tuple[int, str, bytes]] = field(default_factory=set)
+    used_replies: set[bytes] = field(default_factory=set)
     _damaged: set[str] = field(default_factory=set)
     """Stages of `base` with altered files."""
     _sizes: Sizes = field(default_factory=dict)
@@ -115,40 +124,55 @@ class Build:
         with StageWriter() as writer:
             kept = self._run_all(read, writer)
             done = {stage.name: (stage.folder, stage.record()) for stage in kept}
-        records = ((stage.how, stage.record()) for stage in kept)
-        reports = [StageReport(one.name, how, one.seconds, one.bytes) for how, one in records]
+        records = {name: record for name, (_, record) in done.items()}
+        reports = [StageReport(one.name, one.how, one.record().seconds, one.record().bytes) for one in kept]
         self._list_failures(read)
         about = {"count": read.documents, "fingerprint": read.fingerprint}
-        base = self.base
-        reused = [one.name for one in reports if one.how == "reused"]
-        if base is not None and reused == list(done) == list(base.stages) and self._equals(base, about):
-            self._end()  # a build killed after its publication leaves it filled
-            stored = base.manifest
-            self.tables.hand_over(stored.generation)
-            read.warnings += self._drop_damaged(max(self.layout.generations()) + 1)
-            report = self._report(read, reports, done)
-            return replace(report, generation=stored.generation, changed=False, digest=stored.digest)
-        manifest = publish(
-            self.layout,
-            done.values(),
-            settings=build_settings(self.settings),
-            documents=about,
-            version=_package_version(),
-            models=self._models(),
-        )
-        self._end()
+        manifest = self._equal_generation(reports, about)
+        changed = manifest is None
+        if manifest is None:
+            manifest = publish(
+                self.layout,
+                done.values(),
+                settings=build_settings(self.settings),
+                documents=about,
+                version=_package_version(),
+                models=self._models(),
+            )
+        self._end()  # a build killed after its publication leaves it filled
         self.tables.hand_over(manifest.generation)
-        read.warnings += self._drop_damaged(manifest.generation)
-        report = self._report(read, reports, done)
-        return replace(report, generation=manifest.generation, changed=True, digest=manifest.digest)
+        read.warnings += self._drop_damaged(max(self.layout.generations()) + (not changed))
+        messages = [
+            *read.warnings,
+            *warn_of_missing_parts(self.settings, records, self.source is not None, self.reading is not None),
+            *reading_warnings(self.reading, self.reads, self.base),
+        ]
+        if not read.documents:
+            messages.append("the index is empty: no documents were found")
+        return read.report(
+            manifest,
+            changed=changed,
+            stages=tuple(reports),
+            settings_changed=self.resolved.differences,
+            warnings=tuple(messages),
+            seconds=time.monotonic() - self.start,
+            usage=usage_of(self.tables, records, self.source, self.reading),
+            extraction=self.reading.total.to_json() if self.reading is not None else None,
+        )
 
-    def _equals(self, base: Generation, documents: Mapping[str, Any]) -> bool:
-        """Return whether a generation with the same stages is what this build would publish."""
+    def _equal_generation(
+        self, reports: Sequence[StageReport], documents: Mapping[str, Any]
+    ) -> Manifest | None:
+        """Return the manifest of the current generation if it is what this build would publish."""
+        base = self.base
+        if base is None or base.number != current_number(self.layout):  # a newer one is damaged
+            return None
+        reused = [one.name for one in reports if one.how == "reused"]
+        if not reused == [one.name for one in reports] == list(base.stages):
+            return None
         stored = base.manifest
-        if stored.generation != current_number(self.layout):  # a newer one is damaged
-            return False
         same = (dict(stored.settings), dict(stored.documents)) == (build_settings(self.settings), documents)
-        return same and stored.models.get("llm") == self._models().get("llm")
+        return stored if same and stored.models.get("llm") == self._models().get("llm") else None
 
     def _drop_damaged(self, published: int) -> list[str]:
         """Remove the generations before `published` that are damaged, from the one this build is based on."""
@@ -166,7 +190,7 @@ class Build:
         outputs: dict[str, Outputs] = {}
         before: Before | MergedBefore = Before(self.base, documents, settings)
         if self.base is None and self.parts:
-            from ketrag_fast.building.merge_reuse import MergedBefore
+            from ketrag_fast.building.reuse import MergedBefore
 
             before = MergedBefore(self.parts, documents, settings, self.layout.work)
         published = self._published_vectors()
@@ -301,49 +325,16 @@ class Build:
         if self.source is not None:
             models["embedder"] = self.source.identity().to_json()
         if self.reading is not None:
-            models["llm"] = identity(self.reading)
+            models["llm"] = reader_identity(self.reading)
         return models
 
     def _list_failures(self, read: Ingested) -> None:
         """Add chunks that could not be read to the failed documents."""
-        chunks = failures(self.reading)
+        chunks = failed_chunks(self.reading)
         if chunks:
             read.failures += chunks
             with self.tables.transaction():
                 self.tables.set_failures(read.failures)
-
-    def _report(
-        self,
-        read: Ingested,
-        reports: Sequence[StageReport],
-        done: Mapping[str, tuple[Path, StageRecord]],
-    ) -> BuildReport:
-        """Return the report of the build, without the generation that it ends with."""
-        records = {name: record for name, (_, record) in done.items()}
-        messages = [
-            *read.warnings,
-            *warn_of_missing_parts(self.settings, records, self.source is not None, self.reading is not None),
-            *warnings(self.reading, self.reads, self.base),
-        ]
-        if not read.documents:
-            messages.append("the index is empty: no documents were found")
-        return BuildReport(
-            generation=0,
-            changed=False,
-            digest="",
-            documents=read.documents,
-            added=read.added,
-            removed=read.removed,
-            updated=read.updated,
-            stages=tuple(reports),
-            failures=tuple(read.failures),
-            skipped=tuple(read.skipped),
-            settings_changed=self.resolved.differences,
-            warnings=tuple(messages),
-            seconds=time.monotonic() - self.start,
-            usage=usage_of(self.tables, records, self.source, self.reading),
-            extraction=self.reading.total.to_json() if self.reading is not None else None,
-        )
 
 
 def _has_vectors(generation: Generation, full: bool) -> bool:

@@ -18,9 +18,9 @@ from ketrag_fast.readers import FORMATS, SourceFile, readers_version
 from ketrag_fast.readers.ocr import check_ocr
 from ketrag_fast.readers.sandbox import UNCHANGED
 from ketrag_fast.storage.checksum import file_digest
-from ketrag_fast.storage.source_files import FileKey, FileReading
-from ketrag_fast.storage.source_stamps import Stamp, StoredStamps
-from ketrag_fast.storage.tables import Known
+from ketrag_fast.storage.document_table import Known
+from ketrag_fast.storage.source_files import Stamp, StoredStamps
+from ketrag_fast.storage.source_table import FileKey, FileReading
 from ketrag_fast.types import Failure
 
 _SETTLED: Final = 2_000_000_000
@@ -28,30 +28,32 @@ _SETTLED: Final = 2_000_000_000
 
 
 class UnchangedFiles:
-    """The files that were read before, and those that the current build has read."""
+    """The files that were read before, and those that the current build has read.
+
+    Without rows of earlier builds (None) every file is read, and none is recorded. With `stamps`, also files
+    without a row are unchanged if size and time are those of the stamps.
+
+    Attributes:
+        rows: New and changed rows.
+        reader: Versions and settings of the readers.
+    """
 
     def __init__(
         self,
-        before: Mapping[FileKey, FileReading],
+        before: Mapping[FileKey, FileReading] | None,
         settings: Settings,
         stamps: StoredStamps | None = None,
     ) -> None:
-        """Compare files with the rows of earlier builds.
-
-        With `stamps`, also files without a row are unchanged if size and time are those of the stamps.
-        """
-        self._before = before
+        self.is_used = before is not None
+        self.rows: dict[FileKey, FileReading] = {}
+        self.reader = _reader(settings) if self.is_used else ""
+        self._before = before or {}
         self._again: dict[FileKey, tuple[int, int]] = {}
+        """Size and time of the files that are read again."""
         self._checked: set[FileKey] = set()
         self._files: defaultdict[int, set[str]] | None = None
-        self.rows: dict[FileKey, FileReading] = {}
-        """New and changed rows."""
-        limits = (settings.read_text, settings.read_seconds, settings.read_memory)
-        ocr = f" {settings.ocr} {check_ocr(settings.ocr)}" if settings.ocr else ""
-        self._reader = f"{readers_version()} {settings.fallback_encoding} {limits} {settings.hidden}"
-        self._reader += f" {settings.generated}{ocr}"
         self._stamps: dict[str, Stamp] = {}
-        if stamps is not None and stamps.reader == self._reader:
+        if stamps is not None and stamps.reader == self.reader:
             self._stamps = {path: one for row in stamps.unpacked() for path, one in row.files.items()}
 
     def find(
@@ -61,39 +63,37 @@ class UnchangedFiles:
 
         Raises OSError if the file cannot be read.
         """
-        key = source, file.id
+        if not self.is_used:
+            return None
+        key, stamp = (source, file.id), _stamp(file)
         self._checked.add(key)
-        stamp = _stamp(file)
         row = self._before.get(key)
         if row is None and self._stamps.get(str(file.path)) == stamp:
             old = known.get(file.id)
             if old is not None and old.source == source and old.content and file.id not in seen:
-                return FileReading(*stamp, "", self._reader, (file.id,), (), (old.content,))
-        if row is None or row.reader != self._reader or row.size != stamp[0]:
+                return FileReading(*stamp, "", self.reader, (file.id,), (), (old.content,))
+
+        def is_stored(name: str, content: str) -> bool:
+            old = known.get(name)
+            is_same = old is not None and old.source == source and old.content == content
+            return is_same and content != "" and name not in seen
+
+        if (
+            row is None
+            or (row.reader, row.size) != (self.reader, stamp[0])
+            or not all(map(is_stored, row.documents, row.contents))
+            or (row.changed != stamp[1] and file_digest(file.path) != row.digest)
+        ):
             self._again[key] = stamp
             return None
-        for name, content in zip(row.documents, row.contents, strict=True):
-            old = known.get(name)
-            if old is None or old.source != source or not content or old.content != content or name in seen:
-                self._again[key] = stamp
-                return None
         if row.changed != stamp[1]:
-            if file_digest(file.path) != row.digest:
-                self._again[key] = stamp
-                return None
             self.rows[key] = replace(row, changed=_settled_time(stamp[1]))
         return row
 
-    @property
-    def reader(self) -> str:
-        """Versions and settings of the readers."""
-        return self._reader
-
     def forget(self, source: int, file: SourceFile) -> None:
         """Drop the row of a file, so that the next build reads it."""
-        key = source, file.id
-        self.rows.pop(key, None)
-        self._again[key] = 0, 0
+        self.rows.pop((source, file.id), None)
+        self._again[source, file.id] = 0, 0
 
     def keep(self, source: int) -> None:
         """Keep the rows of a source whose files cannot be looked up."""
@@ -126,8 +126,7 @@ class UnchangedFiles:
 
         `documents` are the ids of its documents, in order, with their content hashes.
         """
-        key = source, file.id
-        before = self._again.get(key)
+        before = self._again.get((source, file.id))
         if before is None or not documents or not is_recorded(kind):
             return
         try:
@@ -137,26 +136,30 @@ class UnchangedFiles:
         except OSError:
             return
         if all(failure.code == "part" for failure in failures):
-            changed, contents = _settled_time(before[1]), tuple(documents.values())
-            self.rows[key] = FileReading(
-                before[0], changed, digest, self._reader, tuple(documents), tuple(failures), contents
-            )
+            size, changed = before[0], _settled_time(before[1])
+            ids, contents = tuple(documents), tuple(documents.values())
+            row = FileReading(size, changed, digest, self.reader, ids, tuple(failures), contents)
+            self.rows[source, file.id] = row
 
     def gone(self, sources: Container[int], read: Container[int]) -> list[FileKey]:
         """Return the rows to delete: of removed sources, and of files that sources that were read lost."""
-        return [
-            key
-            for key in self._before
-            if key[0] not in sources
-            or (
-                key[0] in read and (key not in self._checked or (key in self._again and key not in self.rows))
-            )
-        ]
+
+        def is_lost(key: FileKey) -> bool:
+            return key not in self._checked or (key in self._again and key not in self.rows)
+
+        return [key for key in self._before if key[0] not in sources or (key[0] in read and is_lost(key))]
 
 
 def is_recorded(kind: str) -> bool:
     """Return whether files of a kind are recorded when they are read."""
     return kind != UNCHANGED and not (FORMATS[kind].inside or FORMATS[kind].alike)
+
+
+def _reader(settings: Settings) -> str:
+    limits = (settings.read_text, settings.read_seconds, settings.read_memory)
+    ocr = f" {settings.ocr} {check_ocr(settings.ocr)}" if settings.ocr else ""
+    about = f"{readers_version()} {settings.fallback_encoding} {limits} {settings.hidden}"
+    return f"{about} {settings.generated}{ocr}"
 
 
 def _stamp(file: SourceFile) -> tuple[int, int]:

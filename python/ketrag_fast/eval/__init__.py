@@ -12,8 +12,7 @@ from ketrag_fast.eval.compare import (
     render_comparison,
 )
 from ketrag_fast.eval.datasets import DataSet, Question, load_dataset
-from ketrag_fast.eval.results import METRICS, Result
-from ketrag_fast.eval.rows import ResultRow, render
+from ketrag_fast.eval.results import METRICS, Result, ResultRow, render
 from ketrag_fast.eval.run import Collected, collect
 from ketrag_fast.eval.saved import Run, describe, load, save
 

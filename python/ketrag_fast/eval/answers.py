@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.errors import BackendError, ConfigError, DocumentError
-from ketrag_fast.eval.question import DataSet, Question
+from ketrag_fast.eval.datasets import DataSet, Question
 from ketrag_fast.eval.reading import identity, objects
 
 if TYPE_CHECKING:

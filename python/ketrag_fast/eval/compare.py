@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast.errors import InputError
+from ketrag_fast.eval.datasets import Question
 from ketrag_fast.eval.metrics import RESAMPLES, SEED, bootstrap_interval
-from ketrag_fast.eval.question import Question
 from ketrag_fast.eval.results import METRICS, SHARES, Result
 
 _SIDES = ("coverage", "all_gold", "em")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ketrag_fast.errors import DocumentError
-from ketrag_fast.eval.question import DataSet, Question, absences
 from ketrag_fast.eval.reading import (
     entries,
     identity,
@@ -21,7 +22,88 @@ from ketrag_fast.eval.reading import (
 )
 from ketrag_fast.types import Document
 
-__all__ = ["DataSet", "Question", "load_dataset"]
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question; `answers` are its gold answer and aliases, `gold` the ids of its supporting documents.
+
+    `grades` are graded judgements by document; empty if all relevant documents have the same grade.
+    """
+
+    id: str
+    text: str
+    answers: tuple[str, ...]
+    gold: frozenset[str]
+    metadata: Mapping[str, object]
+    grades: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The answer options (`metadata.options`); empty for a free question."""
+        given = self.metadata.get("options")
+        if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+            return ()
+        return tuple(given)
+
+    @property
+    def kind(self) -> str | None:
+        """ "yes-no" if the data set says so (`metadata.kind`). It is not derived from the answers, which a
+        system under test does not know.
+        """
+        return "yes-no" if self.metadata.get("kind") == "yes-no" else None
+
+    @property
+    def graded(self) -> Mapping[str, float]:
+        """The grade of each relevant document; 1 by default."""
+        return self.grades or dict.fromkeys(self.gold, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class DataSet:
+    """Questions in the order of their file.
+
+    `corpus` is the file to index, or None; a set whose file contains its passages inside the questions has
+    them in `documents` instead. Judgements of passages or questions that the set lacks are left out of
+    `gold`, as nothing could find them, and counted in `warnings`.
+    """
+
+    folder: Path
+    corpus: Path | None
+    questions: tuple[Question, ...]
+    warnings: tuple[str, ...]
+    documents: tuple[Document, ...] = ()
+
+    @property
+    def sources(self) -> list[Path | Document]:
+        """The sources to build an index of this set from; empty if the set has no passages."""
+        return [self.corpus] if self.corpus is not None else list(self.documents)
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the questions with their answers and gold passages."""
+        digest = hashlib.sha256()
+        for q in self.questions:
+            entry: list[object] = [q.id, q.text, list(q.answers), sorted(q.gold)]
+            entry += [sorted(q.grades.items())] if q.grades else []
+            digest.update(json.dumps(entry, ensure_ascii=True).encode("ascii") + b"\n")
+        return digest.hexdigest()
+
+
+def absences(questions: tuple[Question, ...], empty_answers: int = 0) -> list[str]:
+    """Return warnings about missing answers or passages: metrics that need them are absent, never zero."""
+    told = []
+    n = len(questions)
+    unanswered = sum(not q.answers for q in questions)
+    unjudged = sum(not q.gold for q in questions)
+    if not n:
+        told.append("no questions to score")
+    elif unanswered == n:
+        told.append("no question has an answer: coverage and the scores of answers are absent")
+    if empty_answers:
+        told.append(f"{empty_answers} gold answers are empty and were left out")
+    if n and unjudged == n:
+        told.append("no question has a supporting passage: recall, all gold, Hit@k and MRR are absent")
+    return told
 
 
 def load_dataset(path: str | Path) -> DataSet:
@@ -32,9 +114,9 @@ def load_dataset(path: str | Path) -> DataSet:
     """
     path = Path(path)
     if path.is_dir():
-        return load_folder(path)
+        return _load_folder(path)
     if path.is_file():
-        return load_file(path)
+        return _load_file(path)
     raise DocumentError(
         f"{path} does not exist",
         hint="a data set is a folder with queries.jsonl, or a file of MuSiQue, HotpotQA or 2WikiMultihopQA",
@@ -44,13 +126,10 @@ def load_dataset(path: str | Path) -> DataSet:
 _HEADER = ("query-id", "corpus-id", "score")
 
 
-def load_folder(folder: Path) -> DataSet:
-    """Read the data set in `folder`; see `datasets.load_dataset`."""
+def _load_folder(folder: Path) -> DataSet:
     asked, empty = _questions(folder / "queries.jsonl")
-    corpus: Path | None = folder / "corpus.jsonl"
-    if corpus is None or not corpus.exists():
-        corpus, passages = None, None
-    else:
+    corpus, passages = folder / "corpus.jsonl", None
+    if corpus.exists():
         passages = {identity(entry, where) for entry, where in objects(corpus)}
     judgements = _judgements(folder / "qrels.tsv")
 
@@ -74,7 +153,7 @@ def load_folder(folder: Path) -> DataSet:
         for q in asked
     )
     warnings += absences(questions, empty)
-    return DataSet(folder, corpus, questions, unknown_passages, unknown_questions, tuple(warnings))
+    return DataSet(folder, corpus if passages is not None else None, questions, tuple(warnings))
 
 
 def _questions(path: Path) -> tuple[list[Question], int]:
@@ -88,9 +167,7 @@ def _questions(path: Path) -> tuple[list[Question], int]:
         text = entry.get("text")
         if not isinstance(text, str) or not text.strip():
             raise DocumentError(f"{where}: a question needs a text")
-        metadata = entry.get("metadata")
-        if metadata is None:
-            metadata = {}
+        metadata = {} if entry.get("metadata") is None else entry["metadata"]
         if not isinstance(metadata, dict):
             raise DocumentError(f"{where}: metadata is not an object")
         given = texts(metadata.get("answers"), "metadata.answers", where)
@@ -105,22 +182,20 @@ def _judgements(path: Path) -> list[tuple[str, str, float]]:
     if not path.exists():
         return []
     pairs: list[tuple[str, str, float]] = []
-    header_seen = False
-    for line, where in lines(path):
+    for number, (line, where) in enumerate(lines(path)):
         fields = tuple(field.strip() for field in line.split("\t"))
-        if not header_seen:
+        if not number:
             if fields != _HEADER:
                 raise DocumentError(
                     f"{where}: the header is missing", hint="the first line is " + "<tab>".join(_HEADER)
                 )
-            header_seen = True
             continue
         if len(fields) != len(_HEADER) or not fields[0] or not fields[1]:
             raise DocumentError(f"{where}: expected question id, passage id and score with tabs between")
         try:
             score = float(fields[2])
-        except ValueError as error:
-            raise DocumentError(f"{where}: {fields[2]!r} is not a score") from error
+        except ValueError:
+            score = math.nan
         if not math.isfinite(score):
             raise DocumentError(f"{where}: {fields[2]!r} is not a score")
         if score > 0:
@@ -131,17 +206,12 @@ def _judgements(path: Path) -> list[tuple[str, str, float]]:
 ALIASES = "id_aliases.json"
 
 
-@dataclass
-class _Pool:
-    """The distinct passages, in the order of their first appearance."""
+_Pool = dict[tuple[str, str], str]
+"""The ids of the distinct passages by title and text, in the order of their first appearance."""
 
-    numbers: dict[tuple[str, str], str] = field(default_factory=dict)
 
-    def add(self, title: str, text: str) -> str:
-        return self.numbers.setdefault((title, text), str(len(self.numbers)))
-
-    def documents(self) -> tuple[Document, ...]:
-        return tuple(Document(number, text, title) for (title, text), number in self.numbers.items())
+def _add(pool: _Pool, title: str, text: str) -> str:
+    return pool.setdefault((title, text), str(len(pool)))
 
 
 @dataclass
@@ -155,9 +225,10 @@ class _Read:
     withheld: bool = False
 
 
-def load_file(path: Path) -> DataSet:
-    """Read the file; the fields of each entry determine the layout. See `datasets.load_dataset`."""
-    pool, seen = _Pool(), dict[str, str]()
+def _load_file(path: Path) -> DataSet:
+    """Read the file; the fields of each entry determine the layout."""
+    pool: _Pool = {}
+    seen: dict[str, str] = {}
     aliases: Mapping[str, list[str]] | None = None
     questions: list[Question] = []
     lost = empty = unanswerable = 0
@@ -188,7 +259,8 @@ def load_file(path: Path) -> DataSet:
     if unanswerable:
         warnings.append(f"{unanswerable} questions are marked unanswerable: they count as without an answer")
     warnings += absences(asked, empty)
-    return DataSet(path.parent, None, asked, lost, 0, tuple(warnings), pool.documents())
+    documents = tuple(Document(number, text, title) for (title, text), number in pool.items())
+    return DataSet(path.parent, None, asked, tuple(warnings), documents)
 
 
 def _musique(entry: Mapping[str, object], where: str, pool: _Pool) -> _Read:
@@ -196,7 +268,7 @@ def _musique(entry: Mapping[str, object], where: str, pool: _Pool) -> _Read:
     for number, value in enumerate(_list(entry, "paragraphs", where)):
         place = f"{where}, paragraph {number}"
         paragraph = require_object(value, place)
-        passage = pool.add(_title(paragraph, place), require_text(paragraph, "paragraph_text", place))
+        passage = _add(pool, _title(paragraph, place), require_text(paragraph, "paragraph_text", place))
         if paragraph.get("is_supporting") is True:
             gold.add(passage)
     given = texts(entry.get("answer"), "answer", where)
@@ -217,7 +289,7 @@ def _hotpot(entry: Mapping[str, object], where: str, pool: _Pool, aliases: Mappi
             raise DocumentError(f"{where}, passage {number}: the title is not a string")
         text = _join_sentences(texts(sentences, "a passage", f"{where}, passage {number}"))
         if text.strip():
-            held.setdefault(title, []).append(pool.add(title, text))
+            held.setdefault(title, []).append(_add(pool, title, text))
     gold: set[str] = set()
     lost = set()
     facts = _pairs(entry, "supporting_facts", "sent_id", where) if entry.get("supporting_facts") else []

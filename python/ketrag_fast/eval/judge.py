@@ -89,12 +89,11 @@ class Judge:
     def win_rate(self, a: ComparedRun, b: ComparedRun) -> WinRate | None:
         """Return B against A on the questions that both answered; None if there are none."""
         texts = {question.id: question.text for question in a.questions}
-        left = {r.question: r.answer for r in a.results}
         right = {r.question: r.answer for r in b.results}
         pairs = [
-            (texts[q], one, other)
-            for q, one in left.items()
-            if one is not None and (other := right.get(q)) is not None
+            (texts[r.question], r.answer, other)
+            for r in a.results
+            if r.answer is not None and (other := right.get(r.question)) is not None
         ]
         if not pairs:
             return None
@@ -123,10 +122,10 @@ def judge_options(settings: Settings) -> ModelOptions:
     return ModelOptions(offline=settings.offline, threads=settings.threads, slots=1)
 
 
-def rating_of(text: str) -> int | None:
+def parse_rating(_: Sides, text: str, finish: str) -> ParsedReply[int] | None:
     """Return the last rating in a judge's reply, which concludes it; None without one."""
     found = _RATING.findall(text[:_LONGEST])
-    return int(found[-1]) if found else None
+    return ParsedReply(int(found[-1])) if found else None
 
 
 def render_win_rate(found: WinRate, name: str) -> str:
@@ -163,17 +162,12 @@ def _sides(pairs: list[tuple[str, str, str]]) -> Iterator[Sides]:
             yield Sides(2 * n + 1, question, b, a)
 
 
-def _parse_rating(sides: Sides, text: str, finish: str) -> ParsedReply[int] | None:
-    found = rating_of(text)
-    return None if found is None else ParsedReply(found)
-
-
 TASK: Final[Task[Sides, int]] = Task(
     name="judge",
     version=1,
     instructions=INSTRUCTIONS,
     text=lambda sides: sides.text,
-    parse=_parse_rating,
+    parse=parse_rating,
     schema=SCHEMA,
     parts=lambda sides: (str(sides.number), sides.text),
     tokens=TOKENS,
@@ -187,8 +181,8 @@ TASK: Final[Task[Sides, int]] = Task(
 
 def _value(n: int, ratings: Mapping[int, int | None]) -> int:
     """Return 1 if both orders prefer B, -1 if both prefer A, else 0."""
-    straight, turned = ratings.get(2 * n), ratings.get(2 * n + 1)
-    return {(2, 1): 1, (1, 2): -1}.get((straight or 0, turned or 0), 0)
+    both = ratings.get(2 * n), ratings.get(2 * n + 1)
+    return (both == (2, 1)) - (both == (1, 2))
 
 
 def _plain(text: str) -> str:

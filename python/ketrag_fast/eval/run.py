@@ -10,37 +10,14 @@ from typing import Any, Protocol
 
 from ketrag_fast.errors import BackendMissing, ModeUnavailable
 from ketrag_fast.eval import metrics
-from ketrag_fast.eval.question import DataSet, Question
-from ketrag_fast.eval.results import CUT, Result
-from ketrag_fast.eval.rows import ResultRow, summarise
-from ketrag_fast.query.answer.forms import LETTERS, ranking
+from ketrag_fast.eval.datasets import DataSet, Question
+from ketrag_fast.eval.results import CUT, Result, ResultRow, summarise
+from ketrag_fast.query.answer.prompt import LETTERS, ranking
+from ketrag_fast.types import Context, Passage
 
 _KEPT_LINES = 8192  # with lines of up to _KEPT_LENGTH characters: up to about 64 MB
 _KEPT_LENGTH = 4096
 _BATCH = 256  # questions in memory at once: about 40 MB of contexts at three budgets
-
-
-class ScoredPassage(Protocol):
-    """The fields of a retrieved passage that scoring reads."""
-
-    @property
-    def document(self) -> str: ...  # noqa: D102 - the id that judgements name
-    def to_json(self) -> Mapping[str, Any]: ...  # noqa: D102 - looked at where reasons are asked for
-
-
-class ScoredContext(Protocol):
-    """The fields of a retrieved context that scoring reads."""
-
-    @property
-    def mode(self) -> str: ...  # noqa: D102 - the mode that ran, which "auto" chooses
-    @property
-    def text(self) -> str: ...  # noqa: D102
-    @property
-    def tokens(self) -> int: ...  # noqa: D102
-    @property
-    def timings_ms(self) -> Mapping[str, float]: ...  # noqa: D102
-    @property
-    def passages(self) -> Sequence[ScoredPassage]: ...  # noqa: D102
 
 
 class Retriever(Protocol):
@@ -54,7 +31,7 @@ class Retriever(Protocol):
         budgets: Sequence[int],
         top: int | None = None,
         explain: bool = False,
-    ) -> Sequence[Sequence[ScoredContext]]:
+    ) -> Sequence[Sequence[Context]]:
         """Return for each question a context for each budget, from one ranking."""
 
 
@@ -107,7 +84,7 @@ def collect(
     passages are in the context. A mode that the index cannot run is skipped with its reason; any other error
     is raised.
     """
-    known = [_Answers.of(question) for question in dataset.questions]
+    golds = [tuple(map(metrics.normalise, question.answers)) for question in dataset.questions]
     normalise = _line_by_line()
     results: list[Result] = []
     skipped: dict[str, str] = {}
@@ -119,13 +96,15 @@ def collect(
                 found = index.retrieve_many(
                     [q.text for q in batch], mode=mode, budgets=budgets, top=top, explain=explain
                 )
-                for question, answers, contexts in zip(
-                    batch, known[start : start + _BATCH], found, strict=True
-                ):
+                forms = golds[start : start + _BATCH]
+                for question, gold, contexts in zip(batch, forms, found, strict=True):
                     for row, budget, context in zip(own, budgets, contexts, strict=True):
                         reply = None if answer is None else answer(question, mode, budget, context.text)
-                        hit = answers.in_context(context.text, normalise, substring)
-                        result = _result(question, answers, mode, budget, context, covered=hit, reply=reply)
+                        result = _result(question, mode, budget, context, reply)
+                        if any(gold):  # else the context need not be normalised
+                            text = normalise(context.text)
+                            covered = metrics.is_covered(text, gold, substring=substring)
+                            result = replace(result, covered=covered)
                         row.append(replace(result, why=_reasons(context)) if explain else result)
         except (ModeUnavailable, BackendMissing) as error:
             skipped[mode] = error.message
@@ -134,68 +113,62 @@ def collect(
     return Collected(tuple(modes), tuple(budgets), tuple(results), skipped)
 
 
-def _result(
-    question: Question,
-    answers: _Answers,
-    mode: str,
-    budget: int,
-    context: ScoredContext,
-    *,
-    covered: bool | None,
-    reply: str | None,
-) -> Result:
+def _result(question: Question, mode: str, budget: int, context: Context, reply: str | None) -> Result:
+    """Return the scores of a context and an answer, without coverage."""
     found = tuple(
         dict.fromkeys(name for passage in context.passages for name in _documents(passage, question))
     )
-    judged = reply is not None and bool(question.answers)
-    return Result(
+    timings = context.timings_ms
+    result = Result(
         question=question.id,
         mode=mode,
         budget=budget,
         ran=context.mode,
         tokens=context.tokens,
-        ms=_milliseconds(context.timings_ms) if context.timings_ms else None,
-        covered=covered,
-        yes_no=answers.yes_no,
+        ms=(timings["total"] if "total" in timings else math.fsum(timings.values())) if timings else None,
+        yes_no=metrics.is_yes_no(question.answers),
         recall=metrics.recall(found, question.gold),
         all_gold=metrics.all_gold(found, question.gold),
         rank=metrics.first_rank(found, question.gold),
         ndcg=metrics.ndcg_at(found, question.graded, CUT),
         precision=metrics.precision_at(found, question.gold, CUT),
         average_precision=metrics.average_precision(found, question.gold),
+        found=found,
+    )
+    if reply is None:
+        return result
+    return replace(
+        result,
         decided=_decision(question, reply),
         option_rank=_option_rank(question, reply),
-        found=found,
         answer=reply,
-        em=metrics.best_exact_match(reply, question.answers) if judged and reply is not None else None,
-        f1=metrics.best_f1(reply, question.answers) if judged and reply is not None else None,
-        f1_plain=metrics.best_f1(reply, question.answers, special=False)
-        if judged and reply is not None
-        else None,
+        em=metrics.best_exact_match(reply, question.answers),
+        f1=metrics.best_f1(reply, question.answers),
+        f1_plain=metrics.best_f1(reply, question.answers, special=False),
     )
 
 
-def _documents(passage: ScoredPassage, question: Question) -> list[str]:
+def _documents(passage: Passage, question: Question) -> list[str]:
     """Return the document of a passage; if copies of the passage are in judged documents, return these."""
     names = [passage.document, *(copy.document for copy in getattr(passage, "also_in", ()))]
     return [name for name in names if name in question.gold] or names[:1]
 
 
-def _decision(question: Question, reply: str | None) -> tuple[str, str | None] | None:
+def _decision(question: Question, reply: str) -> tuple[str, str | None] | None:
     """Return (gold, answered) of an answered question whose only answer is yes, no or maybe."""
     forms = {metrics.normalise(answer) for answer in question.answers}
-    if reply is None or len(forms) != 1 or not forms <= set(metrics.CLASSES):
+    if len(forms) != 1 or not forms <= set(metrics.CLASSES):
         return None
     return forms.pop(), metrics.decision(reply)
 
 
-def _option_rank(question: Question, reply: str | None) -> int | None:
+def _option_rank(question: Question, reply: str) -> int | None:
     """Return the rank of the right option, from 1, in an answer to a question with options.
 
     The gold answer is the text of an option, or its letter; None if it is neither, or there is no answer.
     """
     options = [metrics.normalise(option) for option in question.options]
-    if reply is None or len(options) < 2:
+    if len(options) < 2:
         return None
     gold = {metrics.normalise(answer) for answer in question.answers}
     right = {letter for letter, option in zip(LETTERS, options, strict=False) if option in gold}
@@ -207,7 +180,7 @@ def _option_rank(question: Question, reply: str | None) -> int | None:
 _EXPLAINED = ("rank", "unit", "document", "start", "end", "score", "channel", "why")
 
 
-def _reasons(context: ScoredContext) -> tuple[Mapping[str, Any], ...]:
+def _reasons(context: Context) -> tuple[Mapping[str, Any], ...]:
     """Return source and explanation of each passage, without its text, which is in the index."""
     passages = (passage.to_json() for passage in context.passages)
     return tuple({name: passage[name] for name in _EXPLAINED} for passage in passages)
@@ -226,25 +199,3 @@ def _line_by_line() -> Callable[[str], str]:
         return " ".join(form for form in forms if form)
 
     return normalise
-
-
-@dataclass(frozen=True, slots=True)
-class _Answers:
-    """The gold answers of a question, normalised once."""
-
-    forms: tuple[str, ...]
-    yes_no: bool
-
-    @classmethod
-    def of(cls, question: Question) -> _Answers:
-        return cls(tuple(metrics.normalise(a) for a in question.answers), metrics.is_yes_no(question.answers))
-
-    def in_context(self, text: str, normalise: Callable[[str], str], substring: bool) -> bool | None:
-        if not any(self.forms):  # the context need not be normalised
-            return None
-        return metrics.is_covered(normalise(text), self.forms, substring=substring)
-
-
-def _milliseconds(timings: Mapping[str, float]) -> float:
-    """Return the time of a question: the entry "total" if it exists, else the sum of the parts."""
-    return timings["total"] if "total" in timings else math.fsum(timings.values())

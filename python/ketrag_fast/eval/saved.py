@@ -22,8 +22,8 @@ import numpy as np
 
 from ketrag_fast.base.processor import processor_name
 from ketrag_fast.errors import DocumentError, InputError, ReadOnly
+from ketrag_fast.eval.datasets import DataSet, Question
 from ketrag_fast.eval.metrics import RESAMPLES, SEED
-from ketrag_fast.eval.question import DataSet, Question
 from ketrag_fast.eval.reading import identity, objects, texts
 from ketrag_fast.eval.results import Result
 from ketrag_fast.eval.run import Collected

@@ -37,7 +37,7 @@ def trust_endpoint(path: str | os.PathLike[str], address: str, *, confirmed: boo
         ConfigError: The index does not name the address.
         IndexMissing, ReadOnly: The index does not exist, or the state folder cannot be written.
     """
-    from ketrag_fast.models.http.openai_endpoint import normalised
+    from ketrag_fast.models.http.endpoints import normalised
     from ketrag_fast.storage.confirmations import confirm, forget
 
     wanted = normalised(address)

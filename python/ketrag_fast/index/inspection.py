@@ -7,23 +7,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from ketrag_fast.base.filters import allow_condition, filter_condition
+from ketrag_fast.base.filters import filter_condition
 from ketrag_fast.base.filters.allow import holds_always
 from ketrag_fast.base.memory import enough_memory
 from ketrag_fast.base.progress import Callback
 from ketrag_fast.errors import IndexLocked, IndexMissing, InputError
-from ketrag_fast.index.history import PastBuild, past_builds
+from ketrag_fast.index.freshness import PastBuild, past_builds
 from ketrag_fast.index.querying import retrieve_many
 from ketrag_fast.index.state import IndexState
 from ketrag_fast.query import inspect
-from ketrag_fast.query.limits import check_text, core_text
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.plan import plan_query
-from ketrag_fast.query.query import Filter, QueryFields, as_query
+from ketrag_fast.query.query import Filter, QueryFields, as_query, check_text, core_text
 from ketrag_fast.query.retrieval import run_plan
 from ketrag_fast.storage import read_only as reading
-from ketrag_fast.storage.build_progress import read_progress
 from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.lock import read_progress
 from ketrag_fast.types import Document, Entity
 
 if TYPE_CHECKING:
@@ -33,8 +32,8 @@ if TYPE_CHECKING:
     from ketrag_fast.base.filters import Condition
     from ketrag_fast.index.difference import ComparedIndex, IndexDifference
     from ketrag_fast.models.embedders.protocol import Role
-    from ketrag_fast.query.prepared import Plan
-    from ketrag_fast.query.themes.found import FoundThemes
+    from ketrag_fast.query.core_plans import Plan
+    from ketrag_fast.query.themes.clusters import FoundThemes
     from ketrag_fast.systems.spec.system import Node
     from ketrag_fast.types import GraphView, Listed, Span
 
@@ -65,7 +64,7 @@ class Inspection:
         first: int = 0,
         count: int = 1_000_000,
         containing: str = "",
-        filter: Filter | None = None,  # noqa: A002 - the name in every interface
+        filter: Filter | None = None,
         theme: str | None = None,
         progress: Callback | None = None,
     ) -> list[Listed]:
@@ -101,7 +100,7 @@ class Inspection:
     @enough_memory()
     def files(self, documents: Iterable[str]) -> dict[str, Path]:
         """Return the existing source file of each document, by document id."""
-        from ketrag_fast.storage.origins import file_of
+        from ketrag_fast.storage.source_files import file_of
         from ketrag_fast.storage.tables import Tables
 
         tables = Layout(self._state.folder).tables
@@ -157,7 +156,7 @@ class Inspection:
         name: str,
         kind: str | None = None,
         *,
-        filter: Filter | None = None,  # noqa: A002 - as in `Query`
+        filter: Filter | None = None,
     ) -> Node:
         """Return a node of the graphs by name, ignoring case.
 
@@ -170,11 +169,10 @@ class Inspection:
             UnknownName: No node has this name; the hint lists similar names.
             ModeUnavailable: The index has no graph with nodes of this kind.
         """
-        if filter is not None:
-            self._opened.filtered(filter_condition(filter))  # names the existing fields if one is unknown
-            part = self._state.restricted(allow_condition(filter))
-            return inspect.find_node(part.opened, name, kind)
-        return inspect.find_node(self._opened, name, kind)
+        if filter is None:
+            return inspect.find_node(self._opened, name, kind)
+        self._opened.filtered(filter_condition(filter))  # names the existing fields if one is unknown
+        return inspect.find_node(self._state.restricted_by(filter).opened, name, kind)
 
     @enough_memory()
     def graphs(self) -> tuple[str, ...]:
@@ -195,7 +193,7 @@ class Inspection:
         question: str | None = None,
         units: Sequence[int] = (),
         limit: int = 300,
-        filter: Filter | None = None,  # noqa: A002 - as in `Query`
+        filter: Filter | None = None,
         allow: Filter | None = None,
         progress: Callable[[int, int], bool | None] | None = None,
     ) -> GraphView:
@@ -252,7 +250,7 @@ class Inspection:
 
     def _restricted(self, chosen: Filter | None, allow: Filter | None) -> IndexState:
         """Return the state of the documents that match a filter and `allow`."""
-        state = self._state if allow is None else self._state.restricted(allow_condition(allow))
+        state = self._state if allow is None else self._state.restricted_by(allow)
         condition = None if chosen is None else filter_condition(chosen)
         if condition is None or holds_always(condition):
             return state
@@ -295,11 +293,7 @@ class Inspection:
 
     def tokens(self, texts: Sequence[str]) -> int:
         """Return the total number of tokens in texts, counted as this index does."""
-        return inspect.tokens(self._opened, texts)
-
-    def embeds(self, mode: str | None = None) -> bool:
-        """Return whether queries in a mode are embedded by a model."""
-        return inspect.embeds(self._opened, mode, self._state.path)
+        return sum(self._opened.count_tokens(texts))
 
     def prepared(self, write: Callable[[Any], bytes], **fields: Unpack[QueryFields]) -> Plan | None:
         """Return a query plan that answers questions with JSON in the Rust core, without Python code.
@@ -313,7 +307,7 @@ class Inspection:
             >>> json.loads(plan.answer("Who sailed the Fram?"))["passages"][0]["document"]
             'fram'
         """
-        from ketrag_fast.query.prepared import prepare_plan
+        from ketrag_fast.query.core_plans import prepare_plan
 
         state, query = self._state.visible(as_query("prepared", fields))
         return prepare_plan(state.opened, state.path, query, write)
@@ -325,7 +319,7 @@ class Inspection:
         Returns the number of bytes read, at most the setting `memory`. Raises Cancelled once `go_on` returns
         False.
         """
-        from ketrag_fast.query.warming import warm_up
+        from ketrag_fast.query.core_plans import warm_up
 
         if self._opened.questions is not None:
             self._opened.questions.load()
@@ -383,11 +377,6 @@ class Inspection:
         own = [row[0] for row in retrieve_many(self._state, questions, {}, None)] if questions else []
         theirs = other.retrieve_many(questions) if questions else []
         return difference(self._opened.generation, other.inspect._opened.generation, questions, (own, theirs))
-
-    @property
-    def can_answer(self) -> bool:
-        """Return whether a model for answers is set."""
-        return self._opened.answering is not None
 
     def open_answer_llm(self) -> None:
         """Load the model for answers; an endpoint is not contacted.

@@ -24,7 +24,7 @@ from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.shared.document_languages import codes_of_rows
 from ketrag_fast.systems.shared.rows import documents_of
 from ketrag_fast.systems.spec.arrays import Sizes
-from ketrag_fast.systems.spec.function_ref import resolve
+from ketrag_fast.systems.spec.stage import resolve
 from ketrag_fast.systems.spec.system import System
 
 
@@ -137,7 +137,7 @@ def _values(generation: Generation, stage: str, array: str) -> int:
 
 def _search(generation: Generation, stage: str) -> dict[str, Any]:
     """Describe the nearest-neighbour search: exact, or by a graph with its parameters and measured recall."""
-    from ketrag_fast.models.ann.stored import record_of
+    from ketrag_fast.models.ann import record_of
 
     record = record_of(generation.stages.get(stage))
     return {"kind": "exact", "recall": 1.0} if record is None else {"kind": "hnsw", **record.to_json()}

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 from ketrag_fast.base.memory import enough_memory
 from ketrag_fast.errors import ModeUnavailable
 from ketrag_fast.index.index import Index
-from ketrag_fast.query.limits import Clock
-from ketrag_fast.query.query import QueryFields
+from ketrag_fast.query.query import Clock, QueryFields
 from ketrag_fast.types import Context, Passage
-from ketrag_fast.types.wording import NOTHING_FITS
+from ketrag_fast.types.contexts import NOTHING_FITS
 
 if TYPE_CHECKING:
     from ketrag_fast.types import Answer
@@ -49,14 +48,14 @@ def ask(indexes: Indexes, query: str, *, fields: QueryFields, **options: Any) ->
 
     `options` are the other arguments of `Index.ask`. Raises the errors of `retrieve` and `Index.ask`.
     """
-    from ketrag_fast.query.answering import answer_options, answer_query
+    from ketrag_fast.query.answering import AnswerOptions, answer_query
     from ketrag_fast.query.query import as_query
 
     first = next(iter(indexes.values()))
     if len(indexes) == 1:
         return first.ask(query, **options, **fields)
     context = retrieve(indexes, query, **fields)
-    chosen = answer_options(**options)
+    chosen = AnswerOptions(**options)
     return answer_query(first._opened, first.path, as_query(query, fields), chosen, context)
 
 

@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import ConfigError, EndpointNotConfirmed, KetragError
-from ketrag_fast.models.http.openai_endpoint import address_of
 from ketrag_fast.storage.confirmations import confirm, is_confirmed
 from ketrag_fast.storage.layout import Layout
 
@@ -99,6 +98,15 @@ class Trust:
                     f"with {_FLAGS[name]}"
                 )
         return warnings
+
+
+def address_of(spec: str) -> str | None:
+    """See `http.endpoints`, which is imported for the spec of an endpoint only."""
+    if not spec.startswith("openai:"):
+        return None
+    from ketrag_fast.models.http import endpoints
+
+    return endpoints.address_of(spec)
 
 
 def endpoints_of(settings: Mapping[str, Any], trust: Trust) -> list[Endpoint]:

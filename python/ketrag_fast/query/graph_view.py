@@ -12,9 +12,10 @@ import numpy as np
 
 from ketrag_fast.errors import ExtensionError, InputError, KetragError, ModeUnavailable
 from ketrag_fast.kernels import drawing
-from ketrag_fast.query.limits import core_text, whole
+from ketrag_fast.models.lru import LruCache
+from ketrag_fast.query.query import core_text, whole
 from ketrag_fast.systems.registry import registry
-from ketrag_fast.systems.spec.function_ref import resolve
+from ketrag_fast.systems.spec.stage import resolve
 from ketrag_fast.types import GraphEdge, GraphNode, GraphView
 from ketrag_fast.types.wording import about_missing_name
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from ketrag_fast.kernels.arrays import Report
     from ketrag_fast.storage.generation import Generation
-    from ketrag_fast.systems.spec.drawing import DrawableGraph, NodeBlock
+    from ketrag_fast.systems.spec.drawing import DrawableGraph
 
 MOST_NODES: Final = 200_000
 """Maximum number of drawn nodes."""
@@ -46,7 +47,7 @@ class OpenGraph:
         self.drawable = drawable
         self.generation = generation
         self.starts = np.cumsum([0, *(block.count for block in drawable.blocks)])
-        self._views: dict[object, GraphView] = {}
+        self._views = LruCache[GraphView](_KEPT)
 
     @cached_property
     def rows(self) -> drawing.Weighted:
@@ -64,16 +65,6 @@ class OpenGraph:
     def edges(self) -> int:
         """The number of edges."""
         return len(self.rows.indices) // 2
-
-    def block_of(self, node: int) -> tuple[int, NodeBlock, int]:
-        """Return the number of a node's block, the block, and the node's number in it."""
-        at = int(np.searchsorted(self.starts, node, "right")) - 1
-        return at, self.drawable.blocks[at], node - int(self.starts[at])
-
-    def kind_of(self, node: int) -> str:
-        """Return the kind of a node."""
-        _, block, number = self.block_of(node)
-        return block.kind if isinstance(block.kind, str) else block.kind(number)
 
     def find(self, name: str) -> list[int]:
         """Return the nodes with a name, or the node whose number is written as `#12`.
@@ -119,7 +110,7 @@ class OpenGraph:
     def view(
         self, seeds: Sequence[int], limit: int, report: Report = None, path: Sequence[int] = ()
     ) -> GraphView:
-        """Return the picture around the seeds, or an overview if there are none. Pictures are cached.
+        """Return a picture around the seeds, or an overview without seeds. Pictures are cached.
 
         The nodes of `path` are also seeds, and the edges along the path are always drawn.
         """
@@ -127,13 +118,11 @@ class OpenGraph:
             raise InputError(
                 f"the path has {len(path):,} nodes, and at most {limit:,} are drawn", hint="raise limit"
             )
-        key = (tuple(seeds), tuple(path), limit)
-        view = self._views.pop(key, None)
+        key = repr((tuple(seeds), tuple(path), limit))
+        view = self._views.known([key]).get(key)
         if view is None:
             view = self._draw(list(dict.fromkeys([*path, *seeds])), limit, report, len(path))
-        self._views[key] = view  # at the end: the pictures used least recently are dropped first
-        while len(self._views) > _KEPT:
-            self._views.pop(list(self._views)[0], None)  # noqa: RUF015 - one step, safe next to other threads
+            self._views.add({key: view})
         return view
 
     def _draw(self, seeds: list[int], limit: int, report: Report, on_path: int = 0) -> GraphView:
@@ -195,7 +184,8 @@ class OpenGraph:
         return drawing.InducedEdges(sources[order], targets[order], weights[order], edges.total)
 
     def _node(self, node: int, community: int, x: float, y: float, seed: bool) -> GraphNode:
-        _, block, number = self.block_of(node)
+        at = int(np.searchsorted(self.starts, node, "right")) - 1
+        block, number = self.drawable.blocks[at], node - int(self.starts[at])
         title = block.title(number)
         return GraphNode(
             id=node,

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ketrag_fast import _core
 from ketrag_fast.base.progress import Limited
-from ketrag_fast.errors import InputError, KetragError, ModeUnavailable, UnknownName
-from ketrag_fast.query.limits import whole
-from ketrag_fast.query.mode_choice import choose_mode
+from ketrag_fast.errors import InputError, ModeUnavailable, UnknownName
 from ketrag_fast.query.open_generation import Opened
-from ketrag_fast.systems.shared.row_text import span_of, text_of
-from ketrag_fast.systems.shared.rows import documents_of
+from ketrag_fast.query.query import whole
+from ketrag_fast.systems.shared.rows import documents_of, span_of, text_of
 from ketrag_fast.types import Listed, Span
 from ketrag_fast.types.wording import about_missing_name
 
@@ -153,17 +149,6 @@ def _check_unit(opened: Opened, unit: int) -> int:
     return number
 
 
-def embeds(opened: Opened, mode: str | None, path: Path) -> bool:
-    """Return whether a model embeds the queries of a mode; False for a mode that is unavailable."""
-    if opened.questions is None:
-        return False
-    try:
-        chosen = choose_mode(opened, mode, path)
-    except KetragError:
-        return False
-    return any(channel.vector != "no" for channel in chosen.channels)
-
-
 def vectors(
     opened: Opened, texts: Sequence[str], role: Role, seconds: float | None = None
 ) -> NDArray[np.float32]:
@@ -183,11 +168,3 @@ def vectors(
     if found is None:
         raise ModeUnavailable("this index has no vectors", hint="`ketrag index --modes auto,text` adds them")
     return found
-
-
-def tokens(opened: Opened, texts: Sequence[str]) -> int:
-    """Return the total number of tokens of some texts, in the index's encoding."""
-    from ketrag_fast.kernels.text import pack
-
-    encoding = str(opened.generation.manifest.settings["encoding"])
-    return int(_core.count_tokens(pack(list(texts)), encoding, 1).sum())

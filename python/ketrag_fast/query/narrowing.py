@@ -11,7 +11,7 @@ import numpy as np
 from ketrag_fast import _core
 from ketrag_fast.errors import InputError
 from ketrag_fast.kernels.text import pack
-from ketrag_fast.storage.origins import base_of
+from ketrag_fast.storage.source_files import base_of
 from ketrag_fast.storage.threads import map_threads
 
 if TYPE_CHECKING:

@@ -8,22 +8,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from ketrag_fast import _core
 from ketrag_fast.base.progress import Limited
-from ketrag_fast.errors import DeadlineExceeded
-from ketrag_fast.kernels.text import pack, sentence_spans
-from ketrag_fast.models.llms.open_models import Models
-from ketrag_fast.models.lru import LruCache
+from ketrag_fast.kernels.text import sentence_spans
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.plan import QueryPlan
 from ketrag_fast.query.python_channels import fitted_vectors
 from ketrag_fast.systems.shared.document_languages import languages_of
-from ketrag_fast.systems.shared.row_text import span_of
-from ketrag_fast.systems.spec.function_ref import resolve
+from ketrag_fast.systems.shared.rows import span_of
+from ketrag_fast.systems.spec.stage import resolve
 from ketrag_fast.systems.spec.system import Around, ChannelQuery
 from ketrag_fast.types import Context, Passage, Section, Span
 
@@ -32,7 +28,7 @@ if TYPE_CHECKING:
 
     from ketrag_fast.models.llms.protocol import LanguageModel
     from ketrag_fast.models.tasks.driver import Spent
-    from ketrag_fast.query.answer.summary import Surroundings
+    from ketrag_fast.query.answer.notes import Surroundings
 
 KIND: Final = "subgraph"
 SENTENCES: Final = 3
@@ -40,8 +36,6 @@ SENTENCES: Final = 3
 READ: Final = 32
 """Maximum number of sentences per unit that are compared with the question, strongest neighbours first.
 A model of MiniLM's size embeds one or two thousand sentences per second."""
-REMEMBERED: Final = 1024
-"""Maximum number of summaries that an open index caches."""
 _SHORTEST: Final = 20
 """Minimum length of a quoted sentence in characters."""
 _OWN: Final = 900
@@ -49,9 +43,6 @@ _OWN: Final = 900
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _Addition = tuple[str, tuple[Span, ...]]
 """Text that is printed below a unit, and the sources of the text."""
-
-
-_recent: WeakKeyDictionary[Models, LruCache[str]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +73,7 @@ def add_summaries(
     Units without a usable summary get their best sentences instead. Raises DeadlineExceeded, and the errors
     of the model.
     """
-    from ketrag_fast.models.tasks.driver import Driver
-    from ketrag_fast.query.answer.summary import TASK
+    from ketrag_fast.query.answer.notes import TASK, write_summaries
 
     opened = plan.opened
     started = time.perf_counter()
@@ -94,23 +84,7 @@ def add_summaries(
     if model.identity.context is not None:
         tokens = max(min(tokens, model.identity.context - _OWN), 1)
     subjects = [_fill_surroundings(opened, context.question, one, tokens) for one in every]
-    driver = Driver(model, limit=limit)
-    keys = [f"{model.identity.fingerprint} {TASK.key(subject).hex()}" for subject, _ in subjects]
-    recent = _recent.setdefault(opened.models, LruCache(REMEMBERED))
-    cached = recent.known(keys)
-    missing = [(key, subject) for key, (subject, _) in zip(keys, subjects, strict=True) if key not in cached]
-    items = driver.items(TASK, [subject for _, subject in missing])
-    driver.run(items)
-    if driver.spent.stopped == "limit_seconds":
-        raise DeadlineExceeded(
-            "summarising the neighbours of the passages took too long",
-            hint="allow more time, or use -o subgraphs=0",
-        )
-    fresh = {
-        key: next(iter(item.values)) for (key, _), item in zip(missing, items, strict=True) if item.values
-    }
-    recent.add(fresh)
-    summaries = [{**cached, **fresh}.get(key) for key in keys]
+    summaries, spent = write_summaries(TASK, [subject for subject, _ in subjects], model, limit)
     lacking = [one for one, summary in zip(every, summaries, strict=True) if summary is None]
     instead = iter(_sentences(opened, context.question, lacking, limit) if lacking else ())
     additions: list[_Addition] = []
@@ -124,7 +98,7 @@ def add_summaries(
             f"{len(lacking)} of {len(every)} summaries were not written: the best sentences replace them"
         )
         context = replace(context, warnings=(*context.warnings, warning))
-    return _append_additions(opened, context, additions, started), driver.spent
+    return _append_additions(opened, context, additions, started), spent
 
 
 def _around(plan: QueryPlan) -> Around:
@@ -216,14 +190,14 @@ def _fill_surroundings(
     opened: Opened, question: str, one: _Neighbourhood, budget: int
 ) -> tuple[Surroundings, tuple[Span, ...]]:
     """Return a unit with its neighbours, strongest first, until one exceeds the budget, and their sources."""
+    from ketrag_fast.query.answer.notes import Surroundings
     from ketrag_fast.query.answer.prompt import row
-    from ketrag_fast.query.answer.summary import Surroundings
 
     text = row(one.passage)
-    left = budget - _tokens(opened, [text])[0]
+    left = budget - opened.count_tokens([text])[0]
     others, read = [], []
     rows = [f"{span.title}\n{span.text}" if span.title else span.text for span in one.others]
-    for span, other, tokens in zip(one.others, rows, _tokens(opened, rows), strict=True):
+    for span, other, tokens in zip(one.others, rows, opened.count_tokens(rows), strict=True):
         if tokens > left:
             break
         left -= tokens
@@ -237,38 +211,34 @@ def _append_additions(
 ) -> Context:
     """Return the context with an addition below each unit, in order, until the budget is exceeded."""
     left = context.budget - context.tokens
-    passages = []
-    for passage, (text, sources), cost in zip(
-        context.passages, additions, _tokens(opened, [text + "\n" for text, _ in additions]), strict=True
-    ):
+    costs = opened.count_tokens([text + "\n" for text, _ in additions])
+    passages, below = [], []
+    for passage, (text, sources), cost in zip(context.passages, additions, costs, strict=True):
         if not text or cost > left:
             passages.append(passage)
+            below.append("")
             continue
         left -= cost
+        below.append(f"\n{text}")
         own = Span(passage.document, passage.title, passage.start, passage.end, passage.text)
         passages.append(
             replace(
                 passage,
                 kind=KIND,
                 tokens=passage.tokens + cost,
-                printed=f"{passage.said}\n{text}",
+                printed=passage.said + below[-1],
                 sources=(own, *sources),
             )
         )
-    tokens = context.budget - left
-    whole = _splice_rows(
-        context, [passage.said[len(old.said) :] for old, passage in _pairs(context, passages)]
-    )
-    sections = tuple(Section(section.name, tokens, whole, True) for section in context.sections[:1])
-    taken = 1000 * (time.perf_counter() - started)
-    timings = {**context.timings_ms, "around": taken}
+    tokens, whole = context.budget - left, _splice_rows(context, below)
     return replace(
-        context, text=whole, tokens=tokens, passages=passages, sections=sections, timings_ms=timings
+        context,
+        text=whole,
+        tokens=tokens,
+        passages=passages,
+        sections=tuple(Section(section.name, tokens, whole, True) for section in context.sections[:1]),
+        timings_ms={**context.timings_ms, "around": 1000 * (time.perf_counter() - started)},
     )
-
-
-def _pairs(context: Context, passages: Sequence[Passage]) -> list[tuple[Passage, Passage]]:
-    return list(zip(context.passages, passages, strict=True))
 
 
 def _splice_rows(context: Context, additions: Sequence[str]) -> str:
@@ -289,9 +259,3 @@ def _splice_rows(context: Context, additions: Sequence[str]) -> str:
 def _line(text: str) -> str:
     """Return a text on one line, without control characters that could end it."""
     return " ".join(_CONTROL.sub(" ", text).split())
-
-
-def _tokens(opened: Opened, texts: Sequence[str]) -> list[int]:
-    encoding = str(opened.generation.manifest.settings["encoding"])
-    counted: list[int] = _core.count_tokens(pack(list(texts)), encoding).tolist()
-    return counted

@@ -15,33 +15,30 @@ import numpy as np
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import ExtensionError, IndexDamaged, KetragError, ModeUnavailable
-from ketrag_fast.kernels.text import unpack
-from ketrag_fast.models.llms.open_models import Models
+from ketrag_fast.kernels.text import pack
+from ketrag_fast.models.llms.registry import Models
 from ketrag_fast.models.lru import LruCache
-from ketrag_fast.query.availability import UNREAD, missing_of, reads
-from ketrag_fast.query.document_metadata import DocumentMetadata
-from ketrag_fast.query.passage_locations import Places
+from ketrag_fast.query.modes import UNREAD, missing_of, reads
+from ketrag_fast.query.passage_sources import DocumentMetadata, Places, descriptions, metadata_rows
 from ketrag_fast.storage.checksum import text_digest
 from ketrag_fast.storage.generation import Generation, open_current, open_generation
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.index_settings import reading_settings
 from ketrag_fast.systems.registry import registry
-from ketrag_fast.systems.shared.document_languages import FIELD, codes_of_rows
-from ketrag_fast.systems.spec.function_ref import resolve
+from ketrag_fast.systems.spec.stage import resolve
 from ketrag_fast.systems.spec.system import Inspector
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ketrag_fast.base.filters import Check, ColumnReader, Columns, Condition
-    from ketrag_fast.models.ann.stored import StoredGraph
+    from ketrag_fast.models.ann import StoredGraph
+    from ketrag_fast.models.cross_encoders import CrossEncoder, Extractors
     from ketrag_fast.models.embedders.query_vectors import QueryEmbedder
     from ketrag_fast.models.endpoint_trust import Trust
-    from ketrag_fast.models.extractive import Extractors
-    from ketrag_fast.models.reranker import CrossEncoder
     from ketrag_fast.query.document_texts import DocumentTexts
     from ketrag_fast.query.graph_view import Drawings
-    from ketrag_fast.query.themes.found import FoundThemes
+    from ketrag_fast.query.themes.clusters import FoundThemes
 
 _MOST_MASKS = 32
 """Number of filters whose masks are cached."""
@@ -137,21 +134,21 @@ class Opened:
         spec = self.settings.rerank
         if spec is None or spec == "none":
             return None
-        from ketrag_fast.models.reranker import CrossEncoder
+        from ketrag_fast.models.cross_encoders import CrossEncoder
 
         return CrossEncoder(spec, precision=self.settings.precision, threads=self.settings.threads)
 
     @cached_property
     def extractors(self) -> Extractors:
         """The extractive models for answers, each loaded by the first query that needs it."""
-        from ketrag_fast.models.extractive import Extractors
+        from ketrag_fast.models.cross_encoders import Extractors
 
         return Extractors(precision=self.settings.precision, threads=self.settings.threads)
 
     @property
     def answering(self) -> str | None:
         """Spec of the model that answers under these settings: an extractive model, the writer, or None."""
-        from ketrag_fast.models.extractive import is_extractive
+        from ketrag_fast.models.cross_encoders import is_extractive
 
         spec = self.settings.answer_llm
         if spec is not None and is_extractive(spec):
@@ -180,37 +177,34 @@ class Opened:
         """The metadata of the documents."""
         return DocumentMetadata(self.generation.stages)
 
+    @cached_property
+    def unit_kind(self) -> str:
+        """What a unit is: a chunk, or a part of one."""
+        return "subchunk" if self.generation.manifest.settings.get("split_level", 0) else "chunk"
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Return the number of tokens of each text, in the index's encoding."""
+        encoding = str(self.generation.manifest.settings["encoding"])
+        counts: list[int] = _core.count_tokens(pack(list(texts)), encoding, 1).tolist()
+        return counts
+
     def descriptions(self, write: Callable[[Any], bytes]) -> _core.Descriptions | None:
         """Return an object that writes metadata and locations of passages as JSON; None if there are none.
 
         `write` returns a value as JSON, and is the same for all calls.
         """
-        places, metadata = self.places, self.document_metadata
-        if not places.has_any and not metadata.has_any:
-            return None
-        found = vars(self).get("_descriptions")
-        if found is None:
-            # It must not refer to this generation, because this generation refers to it.
-            found = _core.Descriptions(partial(_describe, places, metadata, write))
-            vars(self)["_descriptions"] = found
+        # The object must not refer to this generation, because this generation refers to it.
+        own = vars(self)
+        if "_descriptions" not in own:
+            own["_descriptions"] = descriptions(self.places, self.document_metadata, write)
+        found: _core.Descriptions | None = own["_descriptions"]
         return found
 
     @cached_property
     def _metadata(self) -> ColumnReader:
         from ketrag_fast.base.filters import ColumnReader
 
-        return ColumnReader(lambda: iter(self._metadata_rows()))
-
-    def _metadata_rows(self) -> list[str]:
-        """Return the metadata of each document as JSON."""
-        units = self.generation.stages["units"]
-        rows = ["{}"] * (len(units["document_ids_offsets"]) - 1)
-        if "document_metadata_offsets" in units:
-            rows = unpack(units["document_metadata_blob"], units["document_metadata_offsets"])
-            for at, row in enumerate(rows):
-                rows[at] = row or rows[at - 1]  # the first section holds the metadata of the whole document
-        codes = codes_of_rows(self.generation.stages)
-        return rows if codes is None else list(map(_add_language, rows, codes))
+        return ColumnReader(lambda: iter(metadata_rows(self.generation.stages)))
 
     def columns(self, check: Check = lambda: None) -> Columns:
         """Return the documents' metadata, read on first use.
@@ -276,25 +270,6 @@ class Opened:
         return found
 
 
-def _describe(
-    places: Places,
-    metadata: DocumentMetadata,
-    write: Callable[[Any], bytes],
-    rows: Sequence[tuple[int, int, int]],
-) -> list[bytes]:
-    """Return page, location and metadata of printed units, as JSON fields without braces."""
-    described = []
-    for unit, start, end in rows:
-        location = places.of_unit(unit, start, end)
-        fields = {
-            "page": location.get("page"),
-            "location": dict(location),
-            "metadata": dict(metadata.of_unit(unit)),
-        }
-        described.append(write(fields)[1:-1])
-    return described
-
-
 def load(path: Path, given: Settings, before: Opened | None = None, trust: Trust | None = None) -> Opened:
     """Open the current generation of an index, or a given generation.
 
@@ -327,8 +302,10 @@ def load(path: Path, given: Settings, before: Opened | None = None, trust: Trust
     models = Models(settings) if before is None else before.models
 
     @cache
-    def find_trust() -> Trust:
-        return _trust_of(layout, given) if trust is None else trust
+    def find_trust() -> Trust:  # most queries need no endpoint
+        from ketrag_fast.models.endpoint_trust import Trust
+
+        return Trust.of(layout, given) if trust is None else trust
 
     opened = Opened(
         generation,
@@ -340,18 +317,11 @@ def load(path: Path, given: Settings, before: Opened | None = None, trust: Trust
         _graphs(generation),
         find_trust,
     )
-    if before is not None and before.settings.rerank == settings.rerank and "reranker" in vars(before):
-        vars(opened)["reranker"] = before.reranker  # loaded once
-    if before is not None and "extractors" in vars(before):
-        vars(opened)["extractors"] = before.extractors
+    for name in ("reranker", "extractors"):  # loaded once
+        same = before is not None and (name != "reranker" or before.settings.rerank == settings.rerank)
+        if same and name in vars(before):
+            vars(opened)[name] = vars(before)[name]
     return opened
-
-
-def _trust_of(layout: Layout, given: Settings) -> Trust:
-    """Return the endpoints that the settings and confirmations of an index allow. Most queries need none."""
-    from ketrag_fast.models.endpoint_trust import Trust
-
-    return Trust.of(layout, given)
 
 
 def _questions(
@@ -386,21 +356,15 @@ def _graphs(generation: Generation) -> dict[str, StoredGraph]:
         arrays = generation.stages.get(stage.name)
         if stage.proposes is None or arrays is None or not len(arrays):
             continue
-        from ketrag_fast.models.ann.stored import GRAPH, StoredGraph, record_of
-        from ketrag_fast.systems.shared.hnsw_proposals import listed_vectors
+        from ketrag_fast.models.ann import GRAPH, StoredGraph, record_of
+        from ketrag_fast.systems.shared.hnsw_proposals import listed_shape
 
         record = record_of(arrays)
         if record is not None:
             listed, of, array = stage.proposes
-            vectors = partial(listed_vectors, generation.stages[of], array)
-            found[listed] = StoredGraph(partial(arrays.named, GRAPH), record, vectors)
+            shape = listed_shape(generation.stages[of], array)
+            found[listed] = StoredGraph(partial(arrays.named, GRAPH), record, shape)
     return found
-
-
-def _add_language(metadata: str, code: str) -> str:
-    """Return metadata (JSON) with the detected language first; a `language` from the source overrides it."""
-    rest = metadata.lstrip()[1:].lstrip()
-    return f'{{"{FIELD}": "{code}"' + (rest if rest.startswith("}") else f", {rest}")
 
 
 class AnswerModel:
@@ -439,9 +403,7 @@ class AnswerModel:
                 pass
 
 
-def answer_model_of(
-    settings: Settings, models: Models, permit: Callable[[str], None] | None = None
-) -> AnswerModel | None:
+def answer_model_of(settings: Settings, models: Models, permit: Callable[[str], None]) -> AnswerModel | None:
     """Return the language model that answers, or None.
 
     It is the setting `answer_llm`, else `llm` if that is a language model; "none" means no model. An
@@ -451,22 +413,14 @@ def answer_model_of(
     spec = settings.answer_llm
     if spec == _NO_MODEL:
         return None
-    if spec is None or _is_extractive(spec):
-        spec = settings.llm
-        if spec == _NO_MODEL or not _is_language_model(spec):
-            return None
-        if permit is not None:
-            return AnswerModel(spec, models, partial(permit, spec))
-    return AnswerModel(spec, models)
+    if spec is not None:
+        from ketrag_fast.models.cross_encoders import is_extractive
 
-
-def _is_extractive(spec: str) -> bool:
-    from ketrag_fast.models.extractive import is_extractive
-
-    return is_extractive(spec)
-
-
-def _is_language_model(spec: str) -> bool:
+        if not is_extractive(spec):
+            return AnswerModel(spec, models)
+    if settings.llm == _NO_MODEL:
+        return None
     from ketrag_fast.models.llms.registry import is_model
 
-    return is_model(spec)
+    spec = settings.llm
+    return AnswerModel(spec, models, partial(permit, spec)) if is_model(spec) else None

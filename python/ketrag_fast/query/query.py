@@ -1,23 +1,23 @@
-"""The query: text, mode, limits and filters, validated on construction."""
+"""The query: text, mode, limits and filters, validated on construction, and the clock of a query."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypedDict
+from operator import index
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
-from ketrag_fast.errors import ConfigError, InputError
-from ketrag_fast.query.limits import (
-    check_budget,
-    check_deadline,
-    check_hops,
-    check_min_score,
-    check_text,
-    check_top,
-)
+from ketrag_fast.base.config.fields import LONGEST_SECONDS, short_repr
+from ketrag_fast.errors import ConfigError, DeadlineExceeded, EmptyQuery, InputError
 
 if TYPE_CHECKING:
     from ketrag_fast.base.filters import Condition
+
+ENDLESS: Final = 2**62
+"""Limit of token and passage counts: above the size of any index, and twice it fits the core's integers."""
+MOST_HOPS: Final = 20
+_MOST_THREADS: Final = 4096
 
 Filter = str | Mapping[str, Any]
 """A condition on document metadata: `"year>=1990 and lang=en"` or `{"year": {"$gte": 1990}}`."""
@@ -172,15 +172,117 @@ def batches_of(queries: Sequence[str | Query], fields: QueryFields) -> list[Quer
 
 def _options_of(query: Query) -> Hashable:
     """Return a key that is equal for queries with equal options. Conditions compare by their text."""
-    conditions = repr(query.condition), repr(query.visible)
-    options = (
-        query.mode,
-        query.budget,
-        query.top,
-        query.min_score,
-        query.deadline,
-        query.explain,
-        query.hops,
-        query.newest,
-    )
-    return *options, conditions
+    conditions = repr(query.condition), repr(query.visible)  # as values, True and 1 are equal
+    return replace(query, text="-", filter=None, allow=None), conditions
+
+
+def check_text(text: str, position: int | None = None) -> str:
+    """Return the text of a query. `position` is its position in a list, for the error message.
+
+    Raises EmptyQuery if it is blank, InputError if it is not a str.
+    """
+    name = "the question" if position is None else f"question {position}"
+    if not isinstance(text, str):
+        raise InputError(f"{name} is of type {type(text).__name__}", hint="pass a str or a Query")
+    if not text.strip():
+        raise EmptyQuery(f"{name} is empty", hint="give at least one word")
+    return text
+
+
+def check_hops(hops: Sequence[str]) -> tuple[str, ...]:
+    """Return the hops of a query. Raises InputError if they are not a short list of strings."""
+    if isinstance(hops, str) or not all(isinstance(hop, str) and hop.strip() for hop in hops):
+        raise InputError("hops must be a list of texts that are not empty", hint='such as ["Orion Pictures"]')
+    if len(hops) > MOST_HOPS:
+        raise InputError(f"hops must be at most {MOST_HOPS}, got {len(hops)}", hint="leave out older ones")
+    return tuple(hops)
+
+
+def core_text(text: str) -> str:
+    """Return a text in the form that the core accepts.
+
+    A lone surrogate (a byte that could not be decoded) has no UTF-8 form, and no keyword contains one.
+    """
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def whole(name: str, value: Any) -> int:
+    """Return a Python or NumPy integer as an int. Raises ConfigError for any other type."""
+    try:
+        return index(value)
+    except TypeError:
+        raise ConfigError(f"{name} must be a whole number, got a {type(value).__name__}") from None
+
+
+def check_budget(tokens: int) -> int:
+    """Return a budget that fits the core's integers. Raises ConfigError if it is negative or not whole."""
+    return _count("budget", tokens, "tokens")
+
+
+def check_top(passages: int) -> int:
+    """Return a number of passages that fits the core's integers. Raises ConfigError if it is negative."""
+    return _count("top", passages, "passages")
+
+
+def _count(name: str, value: int, of: str) -> int:
+    number = whole(name, value)
+    if number < 0:
+        raise ConfigError(
+            f"{name} must not be negative, got {short_repr(number)}", hint=f"give a number of {of}"
+        )
+    return min(number, ENDLESS)
+
+
+def check_threads(threads: int) -> int:
+    """Return a valid number of threads. Raises InputError if it is out of range."""
+    if not 0 <= whole("threads", threads) <= _MOST_THREADS:
+        raise InputError(f"threads must be from 0 to {_MOST_THREADS}, got {short_repr(threads)}")
+    return threads
+
+
+def check_min_score(relevance: float) -> float:
+    """Return a minimum relevance. Raises ConfigError if it is not a number from 0 to 1."""
+    number = isinstance(relevance, (int, float)) and not isinstance(relevance, bool)
+    if not (number and 0 <= relevance <= 1):
+        raise ConfigError(
+            f"min_score must be from 0 to 1, got {short_repr(relevance)}", hint="0 keeps every passage"
+        )
+    return float(relevance)
+
+
+def check_deadline(seconds: float) -> float:
+    """Return a deadline in seconds. Raises InputError if it is negative, infinite or not a number."""
+    number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
+    if not (number and 0 <= seconds < float("inf")):
+        raise InputError(
+            f"deadline must be a number of seconds from 0 up, got {short_repr(seconds)}",
+            hint="leave it out for no limit",
+        )
+    return seconds
+
+
+class Clock:
+    """Measures the time left for a batch of queries, from validation to the last context."""
+
+    def __init__(self, seconds: float | None, queries: int) -> None:
+        """Start the clock. `seconds` is the deadline of one query, None for no limit."""
+        self._start = time.monotonic()
+        self._queries = max(queries, 1)
+        self._seconds = None if seconds is None else min(check_deadline(seconds), LONGEST_SECONDS)
+
+    def left(self) -> float | None:
+        """Return the seconds left for the batch, or None without a limit. Raises DeadlineExceeded at 0."""
+        if self._seconds is None:
+            return None
+        left = self._seconds * self._queries - (time.monotonic() - self._start)
+        if left <= 0:
+            raise DeadlineExceeded(
+                f"the deadline of {self._seconds:g} s passed before anything was ranked",
+                hint="allow more time, or use a faster mode",
+            )
+        return left
+
+    def each(self) -> float | None:
+        """Return the seconds left, divided by the number of queries in the batch."""
+        left = self.left()
+        return None if left is None else left / self._queries

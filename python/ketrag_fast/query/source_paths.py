@@ -1,4 +1,4 @@
-"""Paths of the files that documents were read from, from the tables of an index."""
+"""The files that documents were read from, and the locations of hits in them: lines, page, cell, headings."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import Any, Final
 
 from ketrag_fast.errors import KetragError
 from ketrag_fast.storage.layout import Layout
-from ketrag_fast.storage.origins import base_of, file_of
-from ketrag_fast.storage.source_stamps import read_stamps
+from ketrag_fast.storage.source_files import base_of, file_of, read_stamps
+from ketrag_fast.types.locations import Location
 
 _PART: Final = re.compile(r"[#:][^/#:]*$")
 """The suffix that the id of a row or line has after its file name."""
+_LINE: Final = re.compile(r":\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,3 +100,49 @@ def sources_of(path: Path) -> tuple[str, ...]:
             return tuple(row.spec for row in opened.sources() if row.spec)
     except KetragError:
         return ()
+
+
+def place_fields(
+    document: str, files: Mapping[str, SourceFile], location: Location, title: str
+) -> dict[str, Any]:
+    """Return the fields of a `Place`."""
+    file = files.get(document)
+    lines, page = location.get("lines"), location.get("page", location.get("slide"))
+    cell, sheet, time = location.get("cell"), location.get("sheet"), location.get("time")
+    if isinstance(cell, int):
+        cell = f"cell{cell}"
+    elif cell is not None:
+        cell = str(cell).partition(":")[0]  # the first cell of a row
+    part = "" if file is None or cell is not None else file.part
+    if lines is None and _LINE.fullmatch(part):  # a line of a JSON Lines file
+        lines = [int(part[1:])] * 2
+    return {
+        "document": document,
+        "path": None if file is None else file.path,
+        "source": None if file is None else file.source,
+        "lines": (int(lines[0]), int(lines[1])) if isinstance(lines, list) else None,
+        "page": page if isinstance(page, int) else None,
+        "cell": None if cell is None else f"{sheet}!{cell}" if sheet else str(cell),
+        "time": None if time is None else str(time),
+        "title": heading_path(title, location),
+        "state": None if file is None else file.state,
+        "part": "" if _LINE.fullmatch(part) else part,
+    }
+
+
+def heading_path(title: str, location: Location) -> tuple[str, ...]:
+    """Return the title of a document and the headings above a passage, the outermost first.
+
+    Examples:
+        >>> heading_path("Purge (Change documents)", {"heading": ["Purge"]})
+        ('Change documents', 'Purge')
+    """
+    found = location.get("heading", location.get("symbol"))
+    headings = [str(one) for one in found] if isinstance(found, (list, tuple)) else []
+    outer = title
+    if headings and title.endswith(")"):
+        leaf, _, rest = title.partition(" (")
+        if leaf in headings:
+            outer = rest[:-1].split(" › ")[0]
+    path = [outer, *headings] if outer and (not headings or headings[0] != outer) else headings
+    return tuple(path)

@@ -9,7 +9,6 @@ instead.
 
 from __future__ import annotations
 
-import math
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,19 +20,17 @@ import numpy as np
 
 from ketrag_fast import _core
 from ketrag_fast.kernels import sentence_spans
-from ketrag_fast.kernels.text import pack
-from ketrag_fast.query.answer.quotes import best_sentences
+from ketrag_fast.query.answer.quotes import rarity
 from ketrag_fast.query.plan import QueryPlan
-from ketrag_fast.query.preparation import Prepared
-from ketrag_fast.query.reranking import run
-from ketrag_fast.query.themes.clusters import NO_THEME, Keywords, cluster
-from ketrag_fast.query.themes.describe import QUOTES, find_themes
-from ketrag_fast.query.themes.labels import I64, Speller, term_weights
-from ketrag_fast.query.themes.plain_words import PLAIN_WORDS, WORDS_FOR_DOCUMENTS
+from ketrag_fast.query.ranking import Prepared, run
+from ketrag_fast.query.themes.clusters import I64, NO_THEME, Keywords, cluster
+from ketrag_fast.query.themes.describe import find_themes
+from ketrag_fast.query.themes.labels import Speller, term_weights
+from ketrag_fast.query.themes.question import has_general_words_alone
 from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.shared import has_model
 from ketrag_fast.systems.shared.document_languages import languages_of
-from ketrag_fast.types import Context, Passage, Quote, Section, Theme, ThemeQuote
+from ketrag_fast.types import Context, Passage, Section, Theme, ThemeQuote
 
 READ: Final = 80_000
 """Maximum size of the ranked passages that are read, in tokens."""
@@ -89,14 +86,6 @@ class _Excerpt:
     relevance: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """One printed row, its source, and its size in tokens."""
-
-    passage: Passage
-    title: str
-
-
 @dataclass(slots=True)
 class _Taken:
     """The sentences chosen for the context, by passage, and the keywords of each chosen window."""
@@ -113,53 +102,28 @@ def survey_all(
 ) -> list[list[Context]]:
     """Return the contexts of each question, one per budget. Passages are not reranked."""
     rows = []
-    for question, reply in zip(questions, run(plan, plan.request([READ]), prepared, threads), strict=True):
+    replies = run(plan, plan.request([READ]), prepared, threads)
+    for question, reply in zip(questions, replies, strict=True):
         started = time.perf_counter()
-        contexts = _survey(plan, question, reply.contexts[0])
+        if has_general_words_alone(_core.lexical_keywords(question)):  # the lists of words are English
+            contexts = [_overview(plan, question, budget) for budget in plan.budgets]
+        else:
+            found = _Survey(plan, question, reply.contexts[0])
+            contexts = [found.context(budget) for budget in plan.budgets]
         took = reply.milliseconds + (time.perf_counter() - started) * 1000
         timings = {"embed": prepared.milliseconds, "search": took}
-        warnings = prepared.warnings
         rows.append(
             [
                 replace(
-                    one, timings_ms=timings, warnings=(*one.warnings, *warnings), reason=_reason(one, reply)
+                    one,
+                    timings_ms=timings,
+                    warnings=prepared.warnings,
+                    reason=reply.reason or one.reason if one.reason == "no_match" else one.reason,
                 )
                 for one in contexts
             ]
         )
     return rows
-
-
-def _reason(context: Context, reply: _core.Reply) -> str | None:
-    return reply.reason if context.reason == "no_match" and reply.reason is not None else context.reason
-
-
-def _survey(plan: QueryPlan, question: str, ranked: _core.Printed) -> list[Context]:
-    """Return the contexts of a question, one per budget, from its ranked units, which are not merged."""
-    if has_general_words_alone(_core.lexical_keywords(question)):  # its word lists are English
-        return [_overview(plan, question, budget) for budget in plan.budgets]
-    words = _core.lexical_keywords(question, languages=_languages(plan))
-    found = _Survey(plan, question, words, ranked)
-    return [found.context(budget) for budget in plan.budgets]
-
-
-def has_general_words_alone(words: Sequence[str]) -> bool:
-    """Return whether the keywords of a question name no subject, as in "What are these documents about?"."""
-    return not set(words) - PLAIN_WORDS - WORDS_FOR_DOCUMENTS
-
-
-def digest(context: Context) -> tuple[Quote, ...]:
-    """Return the best sentences of each theme of a survey, theme by theme."""
-    found: list[Quote] = []
-    for theme in dict.fromkeys(map(_theme_of, context.passages)):
-        own = [passage for passage in context.passages if _theme_of(passage) == theme]
-        quotes = best_sentences(replace(context, passages=own), QUOTES)
-        found += [replace(quote, number=own[quote.number - 1].rank) for quote in quotes]
-    return tuple(found)
-
-
-def _theme_of(passage: Passage) -> str:
-    return str(next(reason["theme"] for reason in passage.why if "theme" in reason))
 
 
 def _languages(plan: QueryPlan) -> list[int] | None:
@@ -169,22 +133,19 @@ def _languages(plan: QueryPlan) -> list[int] | None:
 def _overview(plan: QueryPlan, question: str, budget: int) -> Context:
     """Return the central sentences of the themes of the whole index; a larger theme gets more sentences."""
     themes = find_themes(plan.opened, plan.condition).themes
-    quotes = {theme.id: _quotes_of(theme) for theme in themes.themes}
-    taken = dict.fromkeys(quotes, 0)
-    order: list[tuple[Theme, ThemeQuote]] = []
-    while True:
-        open_themes = [theme for theme in themes.themes if taken[theme.id] < len(quotes[theme.id])]
-        if not open_themes:
-            break
-        best = max(open_themes, key=lambda theme: theme.passages / (taken[theme.id] + 1))
-        order.append((best, quotes[best.id][taken[best.id]]))
-        taken[best.id] += 1
+    order = [
+        (-theme.passages / (at + 1), number, theme, quote)
+        for number, theme in enumerate(themes.themes)
+        for at, quote in enumerate(_quotes_of(theme))
+    ]
+    order.sort(key=lambda one: one[:2])
     units = plan.opened.generation.stages["units"]["unit_chunk"]
-    rows: dict[str, list[_Row]] = {}
+    rows: dict[str, list[Passage]] = {}
     left = budget
-    for theme, quote in order:
-        row = _row(plan, quote.unit, int(units[quote.unit]), quote, theme.label, theme.passages)
-        cost = row.passage.tokens + (0 if theme.label in rows else _count(plan, [_heading(theme.label)])[0])
+    for _, _, theme, quote in order:
+        row = _row(plan, int(units[quote.unit]), quote, theme.label, theme.passages)
+        heading = 0 if theme.label in rows else plan.opened.count_tokens([_heading(theme.label)])[0]
+        cost = row.tokens + heading
         if cost > left:
             break
         left -= cost
@@ -201,10 +162,11 @@ def _quotes_of(theme: Theme) -> list[ThemeQuote]:
 class _Survey:
     """The ranked passages of one question."""
 
-    def __init__(self, plan: QueryPlan, question: str, words: Sequence[str], ranked: _core.Printed) -> None:
+    def __init__(self, plan: QueryPlan, question: str, ranked: _core.Printed) -> None:
         self._plan, self._question = plan, question
         self._vocabulary: dict[str, int] = {}
         self._passages = self._read(ranked)
+        words = _core.lexical_keywords(question, languages=_languages(plan))
         self._words = {self._vocabulary[word] for word in words if word in self._vocabulary}
         self._labels: dict[int, str] = {}
         self._of_document: dict[str, list[int]] = {}
@@ -224,28 +186,21 @@ class _Survey:
         found: list[_Read] = []
         for unit, (chunk, document, title, start, _, text, _before) in zip(units, places, strict=True):
             own = [span for span in sentence_spans(text).tolist() if text[span[0] : span[1]].strip()]
+            sentences = [text[first:last] for first, last in own]
             keywords = []
-            for first, last in own:
-                words = _core.lexical_keywords(text[first:last], languages=languages)
+            for sentence in sentences:
+                words = _core.lexical_keywords(sentence, languages=languages)
                 keywords.append(frozenset(number.setdefault(word, len(number)) for word in words))
-            found.append(_Read(unit, chunk, document, title, start, text, own, keywords, []))
+            tokens = plan.opened.count_tokens(sentences)
+            found.append(_Read(unit, chunk, document, title, start, text, own, keywords, tokens))
         plan.clock.left()
-        counts = _count(plan, [one.text[a:b] for one in found for a, b in one.spans])
-        at = 0
-        for one in found:
-            one.tokens.extend(counts[at : at + len(one.spans)])
-            at += len(one.spans)
         return found
 
     @cached_property
     def _weights(self) -> Mapping[int, float]:
         """The weight of each keyword of the question, higher for keywords that fewer passages have."""
         count = Counter(word for one in self._passages for word in _union(one.keywords) & self._words)
-        total = len(self._passages)
-        return {
-            word: math.log1p((total - count[word] + 0.5) / (count[word] + 0.5))
-            for word in sorted(self._words)
-        }
+        return {word: rarity(count[word], len(self._passages)) for word in sorted(self._words)}
 
     def context(self, budget: int) -> Context:
         """Return the context for a budget."""
@@ -258,23 +213,19 @@ class _Survey:
             groups.setdefault(self._label(theme) if len(own) >= _FEWEST else OTHERS, []).extend(own)
         weight = {label: sum(one.relevance for one in own) for label, own in groups.items()}
         order = sorted(groups, key=lambda label: (label == OTHERS, -weight[label], label))
-        rows: dict[str, list[_Row]] = {}
+        rows: dict[str, list[Passage]] = {}
         left = budget
         for label in order:
-            cost = _count(self._plan, [_heading(label)])[0]
+            cost = self._plan.opened.count_tokens([_heading(label)])[0]
             for one in groups[label]:
                 row = self._row(one, label)
-                more = row.passage.tokens + (0 if label in rows else cost)
-                if more <= left and (self._plan.top is None or self._printed_rows(rows) < self._plan.top):
+                more = row.tokens + (0 if label in rows else cost)
+                count = sum(map(len, rows.values()))
+                if more <= left and (self._plan.top is None or count < self._plan.top):
                     left -= more
                     rows.setdefault(label, []).append(row)
-        return _printed(
-            self._plan, self._question, budget, rows, "budget_too_small" if excerpts else "no_match"
-        )
-
-    @staticmethod
-    def _printed_rows(rows: Mapping[str, Sequence[_Row]]) -> int:
-        return sum(map(len, rows.values()))
+        reason = "budget_too_small" if excerpts else "no_match"
+        return _printed(self._plan, self._question, budget, rows, reason)
 
     def _excerpts(self, budget: int) -> list[_Excerpt]:
         """Return the excerpts that share a budget, in the order of their documents' relevance."""
@@ -306,7 +257,7 @@ class _Survey:
             passage = self._passages[at]
             own = taken.sentences.get(at, set())
             fresh = [one for one in range(first, min(first + _WINDOW, len(passage.spans))) if one not in own]
-            row = 0 if own else self._row_cost(at)
+            row = 0 if own else _MARK + len(passage.title) // 3
             if spent:
                 if spent + row + sum(passage.tokens[one] for one in fresh) > allowed:
                     continue
@@ -334,18 +285,10 @@ class _Survey:
                 windows.append((-round(score, 9), at, first))
         return [(at, first) for _, at, first in sorted(windows)]
 
-    def _row_cost(self, at: int) -> int:
-        return _MARK + len(self._passages[at].title) // 3
-
     @cached_property
     def _rows(self) -> list[list[int]]:
         """The keywords of each passage, ascending."""
         return [sorted(_union(one.keywords)) for one in self._passages]
-
-    @cached_property
-    def _names(self) -> list[str]:
-        """The keywords by number."""
-        return list(self._vocabulary)
 
     @cached_property
     def _themes(self) -> I64:
@@ -353,15 +296,14 @@ class _Survey:
         count = len(self._passages)
         ends = np.cumsum([0, *map(len, self._rows)], dtype=np.uint64)
         indices = np.array([word for row in self._rows for word in row], np.uint32)
-        names = self._names
+        names = list(self._vocabulary)
         digits = np.array([at for at, name in enumerate(names) if any(map(str.isdigit, name))], np.int64)
         keywords = Keywords(ends, indices, np.ones(len(indices), np.uint32), len(names), digits)
         settings, stages = self._plan.settings, self._plan.opened.generation.stages
         vectors = None
         if has_model(settings) and "vectors" in stages:
-            vectors = StoredVectors.of(stages["vectors"]).decode(
-                np.array([one.unit for one in self._passages])
-            )
+            units = np.array([one.unit for one in self._passages])
+            vectors = StoredVectors.of(stages["vectors"]).decode(units)
         found = cluster(
             np.zeros((count, 2), np.uint64), keywords, vectors, seed=settings.seed, threads=settings.threads
         )
@@ -369,14 +311,10 @@ class _Survey:
             return np.full(count, NO_THEME, np.int64)
         return np.where(found.leaf == NO_THEME, NO_THEME, found.levels[0][found.leaf])
 
-    @cached_property
-    def _every(self) -> I64:
-        """In how many passages each keyword is."""
-        return self._counts(range(len(self._rows)))
-
     def _counts(self, passages: Iterable[int]) -> I64:
+        """Return the number of passages that contain each keyword."""
         words = [word for at in passages for word in self._rows[at]]
-        return np.bincount(np.array(words, np.int64), minlength=len(self._names))
+        return np.bincount(np.array(words, np.int64), minlength=len(self._vocabulary))
 
     def _label(self, theme: int) -> str:
         """Return the label of a theme, as its best passages spell it."""
@@ -384,32 +322,25 @@ class _Survey:
             return OTHERS
         if theme not in self._labels:
             own = np.flatnonzero(self._themes == theme)
-            weights = term_weights(self._counts(own.tolist()), len(own), self._every, len(self._rows))
+            every = self._counts(range(len(self._rows)))
+            weights = term_weights(self._counts(own.tolist()), len(own), every, len(self._rows))
             weights[list(self._words)] = 0
             best = own[:_SPELLING]
             texts = [self._passages[at].text for at in best.tolist()]
-            speller = Speller(self._names.__getitem__, best, texts, _languages(self._plan) or [])
+            speller = Speller(list(self._vocabulary).__getitem__, best, texts, _languages(self._plan) or [])
             self._labels[theme] = ", ".join(speller.label(weights, best)[0]) or OTHERS
         return self._labels[theme]
 
-    def _row(self, one: _Excerpt, label: str) -> _Row:
+    def _row(self, one: _Excerpt, label: str) -> Passage:
         passage = self._passages[one.passage]
-        first, last = passage.spans[one.first][0], passage.spans[one.last][1]
-        text = passage.text[first:last]
-        first += len(text) - len(text.lstrip())
-        text = text.strip()
-        quote = ThemeQuote(
-            text,
-            passage.document,
-            passage.title,
-            passage.start + first,
-            passage.start + first + len(text),
-            passage.unit,
-            self._plan.opened.places.of_unit(
-                passage.unit, passage.start + first, passage.start + first + len(text)
-            ),
-        )
-        return _row(self._plan, passage.unit, passage.chunk, quote, label, one.relevance)
+        begin, stop = passage.spans[one.first][0], passage.spans[one.last][1]
+        whole = passage.text[begin:stop]
+        text = whole.strip()
+        start = passage.start + begin + len(whole) - len(whole.lstrip())
+        end = start + len(text)
+        location = self._plan.opened.places.of_unit(passage.unit, start, end)
+        quote = ThemeQuote(text, passage.document, passage.title, start, end, passage.unit, location)
+        return _row(self._plan, passage.chunk, quote, label, one.relevance)
 
 
 def _union(sets: Sequence[frozenset[int]]) -> frozenset[int]:
@@ -456,20 +387,14 @@ def _row_text(number: int, title: str, text: str) -> str:
     return f"[{number}]\n{title}\n{text}\n\n" if title else f"[{number}]\n{text}\n\n"
 
 
-def _count(plan: QueryPlan, texts: Sequence[str]) -> list[int]:
-    encoding = str(plan.opened.generation.manifest.settings["encoding"])
-    found: list[int] = _core.count_tokens(pack(texts), encoding, 1).tolist()
-    return found
-
-
-def _row(plan: QueryPlan, unit: int, chunk: int, quote: ThemeQuote, label: str, score: float) -> _Row:
-    split = plan.opened.generation.manifest.settings.get("split_level", 0) != 0
+def _row(plan: QueryPlan, chunk: int, quote: ThemeQuote, label: str, score: float) -> Passage:
+    """Return a row of the context as a passage without a rank."""
     # A mark of up to three digits is one token.
-    tokens = _count(plan, [_row_text(100, quote.title, quote.text)])[0]
-    passage = Passage(
+    tokens = plan.opened.count_tokens([_row_text(100, quote.title, quote.text)])[0]
+    return Passage(
         rank=0,
-        kind="subchunk" if split else "chunk",
-        unit=unit,
+        kind=plan.opened.unit_kind,
+        unit=quote.unit,
         chunk=chunk,
         document=quote.document,
         title=quote.title,
@@ -482,28 +407,25 @@ def _row(plan: QueryPlan, unit: int, chunk: int, quote: ThemeQuote, label: str, 
         page=quote.location.get("page"),
         why=({"theme": label},),
         location=quote.location,
-        metadata=plan.opened.document_metadata.of_unit(unit),
+        metadata=plan.opened.document_metadata.of_unit(quote.unit),
     )
-    return _Row(passage, quote.title)
 
 
 def _printed(
-    plan: QueryPlan, question: str, budget: int, rows: Mapping[str, Sequence[_Row]], reason: str
+    plan: QueryPlan, question: str, budget: int, rows: Mapping[str, Sequence[Passage]], reason: str
 ) -> Context:
     """Return the context of some rows, grouped by theme."""
     passages: list[Passage] = []
     sections: list[Section] = []
     for label, own in rows.items():
-        heading = _heading(label)
-        text = [heading]
-        tokens = _count(plan, [heading])[0]
+        text = _heading(label)
+        tokens = plan.opened.count_tokens([text])[0] + sum(row.tokens for row in own)
         for row in own:
-            passages.append(replace(row.passage, rank=len(passages) + 1))
-            text.append(_row_text(len(passages), row.title, row.passage.text))
-            tokens += row.passage.tokens
-        sections.append(Section(label, tokens, "".join(text)))
-    opened = plan.opened
-    if plan.filtered is not None and not plan.filtered.units:
+            passages.append(replace(row, rank=len(passages) + 1))
+            text += _row_text(len(passages), row.title, row.text)
+        sections.append(Section(label, tokens, text))
+    filtered = plan.filtered
+    if filtered is not None and not filtered.units:
         reason = "nothing_fits_filter"
     return Context(
         question=question,
@@ -514,6 +436,6 @@ def _printed(
         passages=tuple(passages),
         sections=tuple(sections),
         reason=None if passages else reason,
-        generation=opened.generation.number,
-        fitting=None if plan.filtered is None else plan.filtered.units,
+        generation=plan.opened.generation.number,
+        fitting=None if filtered is None else filtered.units,
     )

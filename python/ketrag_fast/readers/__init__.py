@@ -16,8 +16,7 @@ from ketrag_fast.readers.files import SourceFiles, find, is_glob
 from ketrag_fast.readers.jsonl import has_short_lines
 from ketrag_fast.readers.protocol import Item, Items, Reader, SourceFile
 from ketrag_fast.types import Document, Failure
-from ketrag_fast.types.document_batch import DocumentBatch
-from ketrag_fast.types.documents import ENCODING
+from ketrag_fast.types.documents import ENCODING, DocumentBatch
 from ketrag_fast.types.locations import Locator
 
 MILLION: Final = 1_000_000

@@ -15,7 +15,7 @@ from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.decode import mark_of
 from ketrag_fast.readers.protocol import Item, Items, SourceFile, is_inside
 from ketrag_fast.types import Document, Failure
-from ketrag_fast.types.document_batch import DocumentBatch
+from ketrag_fast.types.documents import DocumentBatch
 
 _BLOCK: Final = 1 << 18
 """Bytes read at once, few enough to check the time limit often."""

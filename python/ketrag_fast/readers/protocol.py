@@ -15,7 +15,7 @@ from ketrag_fast._core import decode_text
 from ketrag_fast.errors import BackendMissing
 from ketrag_fast.readers.decode import Decoded, decode
 from ketrag_fast.types import Document, Failure
-from ketrag_fast.types.document_batch import DocumentBatch
+from ketrag_fast.types.documents import DocumentBatch
 
 Item = Document | Failure
 Items = Item | DocumentBatch

@@ -3,11 +3,14 @@
 Larger arrays of unsigned integers are packed, as `NAME.pack` (rust/base/src/store/pack.rs), unless that saves
 little; readers see no difference. An output may also be a file in another library's format: it is stored
 unchanged as `NAME.bin`, under the same checksum.
+
+`blocks.b3` has the hashes of the blocks of the larger files, in the order of their names, so that a reader
+can verify the block it reads. A file's digest in the manifest is merged from its block hashes (BLAKE3 is a
+tree), so the file of hashes needs no checksum; if it is missing or wrong, readers hash whole files instead.
 """
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,7 +18,7 @@ from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.lib import format as npy
@@ -23,12 +26,12 @@ from numpy.typing import NDArray
 
 from ketrag_fast import _core
 from ketrag_fast._core import MappedFile
-from ketrag_fast.errors import IndexDamaged, InputError
-from ketrag_fast.storage import block_hashes as blocks
-from ketrag_fast.storage.checksum import file_digest, file_hashes
-from ketrag_fast.storage.durable import replace_path
-from ketrag_fast.storage.file_records import RAW, REPAIR, FileRecord, path_of
-from ketrag_fast.storage.io_errors import unreadable
+from ketrag_fast.base.safe_io import read_regular
+from ketrag_fast.errors import IndexDamaged, InputError, KetragError
+from ketrag_fast.storage.checksum import file_digest
+from ketrag_fast.storage.durable import link_or_copy, replace_path, sync_file, write_file
+from ketrag_fast.storage.io_errors import REPAIR, unreadable
+from ketrag_fast.storage.manifest import RAW, FileRecord, path_of
 from ketrag_fast.storage.threads import map_threads
 
 Array = NDArray[Any]
@@ -39,6 +42,13 @@ _LONGEST_HEADER = 1 << 12
 _PACKED_FROM = 1 << 14
 """Minimum size in bytes for packing an array; smaller arrays use a few disk blocks either way."""
 _PACKED_TYPES = ("|u1", "<u4", "<u8")
+_PIECE = 1 << 24
+
+BLOCKS: Final = "blocks.b3"
+HEAD: Final = b"KETB3\x01\x0e\x00"
+"""Magic bytes, the version of this layout, and the binary logarithm of the block size."""
+BLOCK: Final = 1 << HEAD[6]
+_HASH: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,56 +56,6 @@ class RawFile:
     """A finished file that a stage returns as an output. It is moved, so it must be on the same disk."""
 
     path: Path
-
-
-_PIECE = 1 << 24
-
-
-def _move_file(path: Path, file: RawFile) -> None:
-    """Move and sync a finished file."""
-    replace_path(file.path, path)
-    with path.open("rb+") as stream:
-        os.fsync(stream.fileno())
-
-
-def _write(folder: Path, name: str, array: Array, earlier: Path | None) -> FileRecord:
-    """Write and sync one array; return its record without a digest. `earlier` is its last packed file."""
-    if array.dtype.kind not in _KINDS:
-        raise InputError(f"{name}: arrays of {array.dtype} are not stored")
-    little: Array = array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
-    record = FileRecord(0, "", little.dtype.str, little.shape, packed=True)
-    path = path_of(folder, name, record)
-    if _pack(little, path, earlier):
-        with path.open("rb+") as file:
-            os.fsync(file.fileno())
-        return record
-    record = replace(record, packed=False)
-    with path_of(folder, name, record).open("xb") as file:
-        npy.write_array_header_1_0(file, npy.header_data_from_array_1_0(little))
-        if little.size:  # ndarray.tofile hides the system's reason when the disk is full
-            file.write(_bytes_of(little).data)
-        file.flush()
-        os.fsync(file.fileno())
-    return record
-
-
-def _pack(array: Array, path: Path, earlier: Path | None) -> bool:
-    """Write the packed form of an array if that saves 1/8 of its size; return whether it was written."""
-    if array.nbytes < _PACKED_FROM or array.dtype.str not in _PACKED_TYPES:
-        return False
-    if array.ndim > 1 and array.dtype == np.uint8:  # queries map vector codes directly
-        return False
-    size = _core.pack_file(_bytes_of(array), array.dtype.str, array.shape, path, earlier=earlier)
-    if size is None:
-        return False
-    if 8 * size > 7 * array.nbytes:
-        path.unlink()
-        return False
-    return True
-
-
-def _bytes_of(array: Array) -> Array:
-    return array.reshape(-1).view(np.uint8)
 
 
 def write_arrays(
@@ -113,19 +73,46 @@ def write_arrays(
     def write(name: str) -> tuple[FileRecord, bytes]:
         output = arrays[name]
         if isinstance(output, RawFile):
-            path = folder / f"{name}.bin"
-            _move_file(path, output)
-            record = FileRecord(0, "", RAW, (path.stat().st_size,))
+            record = FileRecord(0, "", RAW, (output.path.stat().st_size,))
+            replace_path(output.path, path_of(folder, name, record))
         else:
             record = _write(folder, name, output, earlier.packed_path(name) if earlier is not None else None)
-            path = path_of(folder, name, record)
-        digest, hashes = file_hashes(path)
+        path = path_of(folder, name, record)
+        sync_file(path)
+        digest, hashes = _core.hash_file(path)
         return replace(record, bytes=path.stat().st_size, digest=digest), hashes
 
     # Writing, syncing and hashing wait for the disk or release the GIL, so threads overlap them.
     made = dict(zip(names, map_threads(write, names, _WRITERS), strict=True))
-    blocks.write(folder, {name: hashes for name, (_, hashes) in made.items()})
+    _write_hashes(folder, {name: hashes for name, (_, hashes) in made.items()})
     return {name: record for name, (record, _) in made.items()}
+
+
+def _write(folder: Path, name: str, array: Array, earlier: Path | None) -> FileRecord:
+    """Write one array; return its record without a digest. `earlier` is its last packed file."""
+    if array.dtype.kind not in _KINDS:
+        raise InputError(f"{name}: arrays of {array.dtype} are not stored")
+    little: Array = array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
+    values = little.reshape(-1).view(np.uint8)
+    record = FileRecord(0, "", little.dtype.str, little.shape, packed=True)
+    path = path_of(folder, name, record)
+    if _may_be_packed(little):
+        size = _core.pack_file(values, record.dtype, little.shape, path, earlier=earlier)
+        if size is not None and 8 * size <= 7 * little.nbytes:
+            return record
+        path.unlink(missing_ok=True)
+    record = replace(record, packed=False)
+    with path_of(folder, name, record).open("xb") as file:
+        npy.write_array_header_1_0(file, npy.header_data_from_array_1_0(little))
+        if little.size:  # ndarray.tofile hides the system's reason when the disk is full
+            file.write(values.data)
+    return record
+
+
+def _may_be_packed(array: Array) -> bool:
+    """Return whether an array is large integers or text. Queries map vector codes (2-d bytes) directly."""
+    is_codes = array.ndim > 1 and array.dtype == np.uint8
+    return array.nbytes >= _PACKED_FROM and array.dtype.str in _PACKED_TYPES and not is_codes
 
 
 def check_file(path: Path, record: FileRecord, *, full: bool) -> None:
@@ -140,74 +127,46 @@ def check_file(path: Path, record: FileRecord, *, full: bool) -> None:
         raise unreadable(error, path) from error
 
 
-def map_array(path: Path, record: FileRecord) -> Array:
-    """Return a read-only view of the file, paged in on demand and shared between processes.
+def read_array(path: Path, record: FileRecord, file: MappedFile | None = None) -> Array:
+    """Return a read-only view of a file, paged in on demand, or the values of a packed array in memory.
 
-    A packed array is unpacked into memory.
+    `file` is its mapping, if it was mapped before; then the path may have been deleted since.
     """
-    if record.packed:
-        return _unpack(path, record, path)
     if record.dtype == RAW:
         raise InputError(f"{path.name} is not an array")
     try:
-        if 0 in record.shape:  # nothing to map
-            with path.open("rb") as file:
-                array: Array = npy.read_array(file, allow_pickle=False)
+        if record.packed:
+            values: Array = _core.unpack_array(path if file is None else file)
+            array = values.reshape(record.shape)
             array.flags.writeable = False
         else:
-            array = npy.open_memmap(path, mode="r").view(np.ndarray)
+            array = _view(MappedFile(path) if file is None else file)
     except OSError as error:
         raise unreadable(error, path) from error
-    except Exception as error:
-        raise _unclear(error, path) from error
-    return _check_recorded(array, path, record)
+    except (KetragError, MemoryError):
+        raise
+    except Exception as error:  # NumPy evaluates literals in a header, which may raise anything
+        raise _invalid(error, path) from error
+    if array.dtype.str != record.dtype or array.shape != record.shape:
+        found = f"{array.dtype.str}{array.shape}"
+        raise IndexDamaged(f"{path} holds {found}, expected {record.dtype}{record.shape}", hint=REPAIR)
+    return array
 
 
-def view_array(path: Path, record: FileRecord, file: MappedFile) -> Array:
-    """Return a view like `map_array` of a file that is already mapped and may have been deleted."""
-    if record.packed:
-        return _unpack(path, record, file)
-    if record.dtype == RAW:
-        raise InputError(f"{path.name} is not an array")
+def _view(file: MappedFile) -> Array:
+    """Return the array of a .npy file as a view of its mapping."""
     data = memoryview(file)
     head = BytesIO(data[:_LONGEST_HEADER])
-    try:
-        version = npy.read_magic(head)
-        read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        shape, fortran, dtype = read(head)
-        if fortran or dtype.hasobject:
-            raise ValueError("it must be in C order and must not contain objects")
-        array: Array = np.frombuffer(data[head.tell() :], dtype).reshape(shape)
-    except Exception as error:
-        raise _unclear(error, path) from error
-    return _check_recorded(array, path, record)
+    version = npy.read_magic(head)
+    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    shape, fortran, dtype = read(head)
+    if fortran or dtype.hasobject:
+        raise ValueError("it must be in C order and must not contain objects")
+    return np.frombuffer(data[head.tell() :], dtype).reshape(shape)
 
 
-def _unpack(path: Path, record: FileRecord, file: MappedFile | Path) -> Array:
-    """Return the values of a packed array, read-only."""
-    values: Array = _core.unpack_array(file)
-    try:
-        array = values.reshape(record.shape)
-    except ValueError as error:
-        raise _unclear(error, path) from error
-    array.flags.writeable = False
-    return _check_recorded(array, path, record)
-
-
-def _unclear(error: Exception, path: Path) -> Exception:
-    """Convert an error that NumPy raised for a header; it may have any type, as NumPy evaluates literals."""
-    if isinstance(error, MemoryError):
-        return error
+def _invalid(error: Exception, path: Path) -> IndexDamaged:
     return IndexDamaged(f"cannot read {path}: {str(error)[:300]}", hint=REPAIR)
-
-
-def _check_recorded(array: Array, path: Path, record: FileRecord) -> Array:
-    if array.dtype.str != record.dtype or array.shape != record.shape:
-        raise IndexDamaged(
-            f"{path} holds {array.dtype.str}{array.shape}, expected {record.dtype}{record.shape}",
-            hint=REPAIR,
-        )
-    return array
 
 
 class Arrays(Mapping[str, Array]):
@@ -229,17 +188,22 @@ class Arrays(Mapping[str, Array]):
         self._views: dict[str, Array] = {}
 
     def __getitem__(self, name: str) -> Array:
-        found = self._views.get(name)
-        if found is None:
-            path, record = self.path(name), self._records[name]
-            file = self._files.get(name)
-            if file is None:
-                found = map_array(path, record)
-            else:
+        if name not in self._views:
+            record, file = self._records[name], self._files.get(name)
+            if file is not None:
                 file.verify()
-                found = view_array(path, record, file)
-            self._views[name] = found
-        return found
+            self._views[name] = read_array(self.path(name), record, file)
+        return self._views[name]
+
+    def __contains__(self, name: object) -> bool:
+        """Whether an output exists; reads nothing."""
+        return name in self._records
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._records)
+
+    def __len__(self) -> int:
+        return len(self._records)
 
     def unread(self) -> Arrays:
         """Return a copy that caches unpacked arrays separately, so that they are freed with the copy."""
@@ -266,7 +230,7 @@ class Arrays(Mapping[str, Array]):
             except OSError as error:
                 raise unreadable(error, path) from error
             except InputError as error:  # the file is shorter than its record declares
-                raise _unclear(error, path) from error
+                raise _invalid(error, path) from error
             yield piece
 
     def path(self, name: str) -> Path:
@@ -279,7 +243,7 @@ class Arrays(Mapping[str, Array]):
         return self.path(name) if record is not None and record.packed else None
 
     def file(self, name: str) -> MappedFile:
-        """Return the mapped file of an array; raises KeyError if the arrays were not mapped on opening."""
+        """Return the mapped file of an output; raises KeyError if it was not mapped on opening."""
         return self._files[name]
 
     def mapped(self) -> Iterator[tuple[str, MappedFile]]:
@@ -304,12 +268,59 @@ class Arrays(Mapping[str, Array]):
             copy.write_bytes(file)
             yield copy
 
-    def __contains__(self, name: object) -> bool:
-        """Whether an output exists; reads nothing."""
-        return name in self._records
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._records)
+def hash_ranges(files: Mapping[str, FileRecord]) -> dict[str, tuple[int, int]]:
+    """Return where in `blocks.b3` the hashes of each file are that has more than one block."""
+    found, at = {}, len(HEAD)
+    for name, record in sorted(files.items()):
+        if record.bytes > BLOCK:
+            end = at + _HASH * -(-record.bytes // BLOCK)
+            found[name] = (at, end)
+            at = end
+    return found
 
-    def __len__(self) -> int:
-        return len(self._records)
+
+def _write_hashes(folder: Path, hashes: Mapping[str, bytes]) -> None:
+    data = b"".join(hashes[name] for name in sorted(hashes))
+    if data:
+        write_file(folder / BLOCKS, HEAD + data)
+
+
+def carry_hashes(source: Path, target: Path, files: Mapping[str, FileRecord]) -> None:
+    """Copy the hashes of a stage to its published folder; compute them again if they are wrong."""
+    if not hash_ranges(files):
+        return
+    if _are_right(source / BLOCKS, files):
+        link_or_copy(source / BLOCKS, target / BLOCKS)
+    else:
+        _write_hashes(
+            target, {name: _core.hash_file(path_of(target, name, files[name]))[1] for name in files}
+        )
+
+
+def _are_right(path: Path, files: Mapping[str, FileRecord]) -> bool:
+    try:
+        data = read_regular(path, 1 << 32)
+    except OSError:
+        return False
+    found = hash_ranges(files)
+    if not data.startswith(HEAD) or len(data) != max(end for _, end in found.values()):
+        return False
+    return all(
+        _core.merge_hashes(data[start:end], files[name].bytes) == files[name].digest
+        for name, (start, end) in found.items()
+    )
+
+
+def open_hashes(folder: Path, files: Mapping[str, FileRecord]) -> dict[str, tuple[MappedFile, int]]:
+    """Map the block hashes; return (mapping, start) per file with several blocks, nothing if damaged."""
+    found = hash_ranges(files)
+    if not found:
+        return {}
+    try:
+        mapped = MappedFile(folder / BLOCKS, max(end for _, end in found.values()))
+    except IndexDamaged:  # whole files are hashed instead
+        return {}
+    if bytes(memoryview(mapped)[: len(HEAD)]) != HEAD:
+        return {}
+    return {name: (mapped, start) for name, (start, _) in found.items()}

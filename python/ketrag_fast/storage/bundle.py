@@ -19,12 +19,11 @@ import stat
 import tarfile
 import tempfile
 import unicodedata
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, Final
+from typing import IO, Any, Final, Self
 
 from ketrag_fast.errors import (
     ConfigError,
@@ -35,11 +34,11 @@ from ketrag_fast.errors import (
 )
 from ketrag_fast.storage.confirmations import draw_identity
 from ketrag_fast.storage.durable import make_folder, sync_folder, sync_folders, write_file, write_json
-from ketrag_fast.storage.file_records import count, text
 from ketrag_fast.storage.generation import current_number, open_generation
 from ketrag_fast.storage.io_errors import unreadable, writing
 from ketrag_fast.storage.layout import FORMAT, Layout, incompatible
 from ketrag_fast.storage.lock import builder_lock
+from ketrag_fast.storage.manifest import count, parse_json, text
 from ketrag_fast.storage.tables import Tables
 
 LIST: Final = "bundle.json"
@@ -49,30 +48,37 @@ _LONGEST_LIST: Final = 8 << 20
 """Maximum size of the list in bytes; a real list has about 200 bytes per file."""
 _RECORD: Final = ("spec", "fingerprint")
 _PIECE: Final = 1 << 20
-
-
-_BLOCK: Final = 512
-_EMPTY: Final = bytes(_BLOCK)
 _LONGEST_HEADER: Final = 1 << 16
 """Maximum size in bytes of a pax header, which holds a long name or a large size."""
-_KINDS: Final = {
-    b"1": "a hard link",
-    b"2": "a symbolic link",
-    b"3": "a device",
-    b"4": "a device",
-    b"5": "a folder",
-    b"6": "a pipe",
-    b"7": "a contiguous file",
-    b"S": "a sparse file",
-    b"L": "a GNU long name",
-    b"K": "a GNU long link",
-    b"M": "a part of another volume",
-    b"V": "a volume label",
-    b"D": "a GNU folder",
-    b"g": "a global header",
-}
-_KNOWN: Final = frozenset({"path", "size"})
+_ENTRIES: Final = frozenset({"path", "size"})
 """Pax header entries that are allowed in a bundle."""
+
+
+class _NotPlain(ValueError):
+    """The archive contains something other than plain files; the message names it."""
+
+
+class _PlainFile(tarfile.TarInfo):
+    """A member of an archive; any other than a plain file is refused before anything of it is read."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        """Parse a header. Raises _NotPlain unless it is that of a plain file, or a short pax header."""
+        if len(buf) != tarfile.BLOCKSIZE:
+            raise _NotPlain("it is cut short")
+        try:
+            info = super().frombuf(buf, encoding, errors)
+        except tarfile.HeaderError:
+            if any(buf):
+                raise _NotPlain("a header is damaged, or it is not a tar archive") from None
+            raise  # the end
+        is_long = info.type == tarfile.XHDTYPE and info.size > _LONGEST_HEADER
+        if info.size < 0 or is_long:
+            raise _NotPlain(f"a header declares {info.size:,} bytes")
+        if info.type not in (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.XHDTYPE):
+            kind = "a sparse file" if info.type == tarfile.GNUTYPE_SPARSE else "a link, folder or device"
+            raise _NotPlain(f"it holds {kind}")
+        return info
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,23 +218,31 @@ def _unpack(file: Path, place: Path) -> _BundleListing:
         raw = file.open("rb")
     except OSError as error:
         raise unreadable(error, file) from error
-    with raw:
-        try:
-            members = entries(raw)
-            listed = _list(file, next(members, None))
+    try:
+        options: Any = {"tarinfo": _PlainFile, "bufsize": _PIECE, "encoding": "utf-8", "errors": "strict"}
+        with raw, tarfile.open(fileobj=raw, mode="r|", **options) as tar:
+            listed = _list(file, tar, tar.next())
             _require_room(file, raw, place, sum(m.size for m in listed.members))
             for member in listed.members:
-                entry = next(members, None)
+                entry = tar.next()
                 if entry is None or (entry.name, entry.size) != (member.name, member.size):
                     raise _bundle_damaged(file, f"{member.name!r:.200} is not at its listed position")
-                _copy(entry, place / member.name, member, file)
-            if next(members, None) is not None:
+                _copy(_stream(tar, entry), place / member.name, member, file)
+            if tar.next() is not None:
                 raise _bundle_damaged(file, "it has members that are not listed")
             return listed
-        except OSError as error:
-            raise unreadable(error, file) from error
-        except (NotPlain, ValueError) as error:
-            raise _bundle_damaged(file, error) from error
+    except OSError as error:
+        raise unreadable(error, file) from error
+    except (tarfile.TarError, ValueError, RecursionError) as error:
+        raise _bundle_damaged(file, error) from error
+
+
+def _stream(tar: tarfile.TarFile, entry: tarfile.TarInfo) -> IO[bytes]:
+    """Return the bytes of a member. Raises _NotPlain for one with unknown entries in its header."""
+    stream = tar.extractfile(entry)
+    if stream is None or not entry.pax_headers.keys() <= _ENTRIES:
+        raise _NotPlain(f"a header has the entries {sorted(entry.pax_headers)!r:.80}")
+    return stream
 
 
 def _require_generation(file: Path, folder: Path) -> None:
@@ -253,12 +267,12 @@ def _require_room(file: Path, raw: IO[bytes], place: Path, total: int) -> None:
         )
 
 
-def _list(file: Path, entry: TarEntry | None) -> _BundleListing:
+def _list(file: Path, tar: tarfile.TarFile, entry: tarfile.TarInfo | None) -> _BundleListing:
     if entry is None or entry.name != LIST or entry.size > _LONGEST_LIST:
         raise _bundle_damaged(file, f"it does not begin with {LIST}")
-    data = b"".join(iter(partial(entry.stream.read, _PIECE), b""))
+    data = _stream(tar, entry).read(_LONGEST_LIST)
     try:
-        about = json.loads(data, parse_constant=_no_number)
+        about = parse_json(data)
         if not isinstance(about, dict) or about.get("kind") != KIND:
             raise _bundle_damaged(file, "it is not a bundle of an index")
         found = count(about["format"])
@@ -297,22 +311,18 @@ def _require_names(file: Path, members: Sequence[_Member], allowed: Collection[s
         raise _bundle_damaged(file, "its list lacks index.sqlite")
 
 
-def _copy(entry: TarEntry, to: Path, member: _Member, file: Path) -> None:
+def _copy(stream: IO[bytes], to: Path, member: _Member, file: Path) -> None:
     found = hashlib.blake2b(digest_size=32)
     with writing(to):
         to.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with to.open("xb") as out:
-            while piece := entry.stream.read(_PIECE):
+            while piece := stream.read(_PIECE):
                 found.update(piece)
                 out.write(piece)
             out.flush()
             os.fsync(out.fileno())
     if found.hexdigest() != member.digest:
         raise _bundle_damaged(file, f"{member.name} is altered")
-
-
-def _no_number(name: str) -> Any:
-    raise ValueError(f"{name} is not a JSON number")
 
 
 def digest_of(path: Path) -> str:
@@ -330,121 +340,3 @@ def _header(name: str, size: int) -> tarfile.TarInfo:
 
 def _bundle_damaged(file: Path, what: object) -> IndexDamaged:
     return IndexDamaged(f"{file} is not a bundle or is damaged: {what}", hint="copy or create it again")
-
-
-class NotPlain(ValueError):
-    """The archive contains something other than plain files; the message names it."""
-
-
-@dataclass(frozen=True, slots=True)
-class TarEntry:
-    """A member of an archive: name, size and bytes. Read the bytes before moving to the next member."""
-
-    name: str
-    size: int
-    stream: _Bytes
-
-
-def entries(raw: IO[bytes]) -> Iterator[TarEntry]:
-    """Yield the members of an archive. Raises NotPlain, also for a truncated archive."""
-    while (header := _read(raw, _BLOCK)) != _EMPTY:
-        kind = _kind(header)
-        extra: dict[str, str] = {}
-        if kind == b"x":
-            extra = _pax(raw, _number(header[124:136]))
-            header = _read(raw, _BLOCK)
-            if _kind(header) == b"x":
-                raise NotPlain("two headers follow each other")
-        name = extra.get("path") or _name(header)
-        size = _decimal(extra["size"]) if "size" in extra else _number(header[124:136])
-        stream = _Bytes(raw, size)
-        yield TarEntry(name, size, stream)
-        stream.skip()
-        _read(raw, -size % _BLOCK)
-
-
-class _Bytes:
-    """The bytes of one member."""
-
-    def __init__(self, raw: IO[bytes], size: int) -> None:
-        self._raw = raw
-        self._left = size
-
-    def read(self, count: int) -> bytes:
-        """Return up to `count` bytes; empty at the end. Raises NotPlain if the archive is truncated."""
-        data = self._raw.read(min(count, self._left))
-        if not data and self._left and count:
-            raise NotPlain("it is cut short")
-        self._left -= len(data)
-        return data
-
-    def skip(self) -> None:
-        """Read to the end of the member."""
-        while self.read(1 << 20):
-            pass
-
-
-def _read(raw: IO[bytes], count: int) -> bytes:
-    data = raw.read(count)
-    if len(data) != count:
-        raise NotPlain("it is cut short")
-    return data
-
-
-def _kind(header: bytes) -> bytes:
-    """Return the type flag of a member, `0` or `x`; raises NotPlain for other types and invalid headers."""
-    total = sum(header[:148]) + 8 * 32 + sum(header[156:])
-    if header[257:262] != b"ustar" or _number(header[148:156]) != total:
-        raise NotPlain("a header is damaged, or it is not a tar archive")
-    kind = header[156:157]
-    if kind == b"\0":
-        return b"0"
-    if kind not in (b"0", b"x"):
-        raise NotPlain(f"it holds {_KINDS.get(kind, f'a member of kind {kind!r}')}")
-    return kind
-
-
-def _number(field: bytes) -> int:
-    text = field.strip(b" \0")
-    if not all(48 <= digit < 56 for digit in text):
-        raise NotPlain("a number in a header is not octal")
-    return int(text or b"0", 8)
-
-
-def _decimal(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 20):
-        raise NotPlain("its header has a size that is not a number")
-    return int(text)
-
-
-def _name(header: bytes) -> str:
-    parts = [header[345:500].split(b"\0", 1)[0], header[:100].split(b"\0", 1)[0]]
-    return _text(b"/".join(part for part in parts if part))
-
-
-def _text(data: bytes) -> str:
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        raise NotPlain("a name is not UTF-8") from None
-
-
-def _pax(raw: IO[bytes], size: int) -> dict[str, str]:
-    """Return the records of a pax header: lines of `LENGTH KEYWORD=VALUE`."""
-    if size > _LONGEST_HEADER:
-        raise NotPlain(f"a header has {size:,} bytes")
-    data = _read(raw, size)
-    _read(raw, -size % _BLOCK)
-    found: dict[str, str] = {}
-    while data:
-        length, space, _ = data.partition(b" ")
-        count = _decimal(_text(length))
-        record = data[len(length) + 1 : count - 1]
-        if not space or data[count - 1 : count] != b"\n":
-            raise NotPlain("a header is damaged")
-        keyword, equals, value = _text(record).partition("=")
-        if not equals or keyword not in _KNOWN or keyword in found:
-            raise NotPlain(f"a header has the entry {keyword!r:.40}")
-        found[keyword] = value
-        data = data[count:]
-    return found

@@ -1,17 +1,28 @@
-"""Checksums of files and lists of texts, in one place so that the hash can be replaced."""
+"""Hashes of files, of lists of texts, and of documents."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import struct
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ketrag_fast import _core
+from ketrag_fast.storage.io_errors import tables_damaged
+from ketrag_fast.types import Document
+from ketrag_fast.types.locations import to_text
 
-NAME = "blake3"
-_DIGEST: Final = 32
+NAME: Final = "blake3"
+"""The algorithm that hashes files, as the manifest names it."""
+HASH_BYTES: Final = 32
+"""Length of a hash, for example of the content of a document."""
+PURGED: Final = "\0purged "
+"""Prefix of the hash that replaces the id of a purged document."""
 _SHORT: Final = 1 << 16
 """Size in bytes up to which concatenating the parts is cheaper than hashing each with its own call."""
 _length = struct.Struct("<Q").pack
@@ -20,11 +31,6 @@ _length = struct.Struct("<Q").pack
 def file_digest(path: Path) -> str:
     """Return the lower-case hexadecimal BLAKE3 of a file."""
     return _core.hash_file(path)[0]
-
-
-def file_hashes(path: Path) -> tuple[str, bytes]:
-    """Return a file's digest and the concatenated hashes of its blocks (empty if it has only one block)."""
-    return _core.hash_file(path)
 
 
 def text_digest(parts: Iterable[str]) -> str:
@@ -43,8 +49,46 @@ def raw_digest(parts: Iterable[bytes | memoryview]) -> bytes:
     for data in parts:
         pieces += (_length(len(data)), data)
     if sum(map(len, pieces)) <= _SHORT:
-        return hashlib.blake2b(b"".join(pieces), digest_size=_DIGEST).digest()
-    state = hashlib.blake2b(digest_size=_DIGEST)
+        return hashlib.blake2b(b"".join(pieces), digest_size=HASH_BYTES).digest()
+    state = hashlib.blake2b(digest_size=HASH_BYTES)
     for piece in pieces:
         state.update(piece)
     return state.digest()
+
+
+def content_of(document: Document) -> str:
+    """Return a document's content hash, which changes whenever the document does."""
+    parts = (document.id, document.title, document.text, metadata_json(document))
+    return text_digest((*parts, to_text(document.locators)) if document.locators else parts)
+
+
+def metadata_json(document: Document) -> str:
+    """Return the metadata of a document as the tables store it."""
+    if not document.metadata:
+        return "{}"
+    return json.dumps(dict(document.metadata), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def is_hash(content: object) -> bool:
+    """Return whether a value is the content hash of a document."""
+    return isinstance(content, bytes) and len(content) == HASH_BYTES
+
+
+def hashes_of(contents: Iterable[Any], path: Path) -> NDArray[np.uint8]:
+    """Return content hashes of `path` as uint8[documents, 32]; raises IndexDamaged for an invalid one."""
+    found = bytearray()
+    for content in contents:
+        if not is_hash(content):
+            raise tables_damaged(path, "the hash of a document is invalid")
+        found += content
+    return np.frombuffer(bytes(found), np.uint8).reshape(-1, HASH_BYTES)
+
+
+def fingerprint_of(hashes: NDArray[np.uint8]) -> str:
+    """Return a hash over content hashes in document order."""
+    return bytes_digest([np.ascontiguousarray(hashes).reshape(-1).data])
+
+
+def hash_purged_id(name: str) -> str:
+    """Return the hash that replaces the id of a purged document."""
+    return PURGED + text_digest([name])

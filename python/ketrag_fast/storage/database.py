@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Literal, Self
@@ -13,9 +13,10 @@ from ketrag_fast.storage.io_errors import convert_os_error, tables_damaged, writ
 
 _REFUSED: Final = (OSError, sqlite3.Error, UnicodeDecodeError)
 """Errors of SQLite calls. UnicodeDecodeError: a message contains a name that is not valid UTF-8."""
-
 _BATCH: Final = 1024
 """Number of rows per fetch."""
+_MOST_KEYS: Final = 500
+"""Number of keys per query."""
 
 
 def _converted(error: OSError | sqlite3.Error | UnicodeDecodeError, connection: Connection) -> Exception:
@@ -31,51 +32,27 @@ def _converted(error: OSError | sqlite3.Error | UnicodeDecodeError, connection: 
     return convert_os_error(error, path) or error
 
 
+def _checked(name: str) -> Callable[..., Any]:
+    """Return a method of SQLite's cursor that raises the package's errors."""
+    method = getattr(sqlite3.Cursor, name)
+
+    def call(self: CheckedCursor, *arguments: Any) -> Any:
+        try:
+            return method(self, *arguments)
+        except _REFUSED as error:
+            raise _converted(error, self.connection) from error
+
+    return call
+
+
 class CheckedCursor(sqlite3.Cursor):
     """A cursor that raises the package's errors: an altered file may fail at any row."""
 
     connection: Connection
 
-    def execute(self, sql: str, parameters: Any = (), /) -> Self:
-        """As sqlite3's."""
-        try:
-            return super().execute(sql, parameters)
-        except _REFUSED as error:
-            raise _converted(error, self.connection) from error
 
-    def executemany(self, sql: str, rows: Iterable[Any], /) -> Self:
-        """As sqlite3's."""
-        try:
-            return super().executemany(sql, rows)
-        except _REFUSED as error:
-            raise _converted(error, self.connection) from error
-
-    def fetchone(self) -> Any:
-        """As sqlite3's."""
-        try:
-            return super().fetchone()
-        except _REFUSED as error:
-            raise _converted(error, self.connection) from error
-
-    def fetchall(self) -> list[Any]:
-        """As sqlite3's."""
-        try:
-            return super().fetchall()
-        except _REFUSED as error:
-            raise _converted(error, self.connection) from error
-
-    def fetchmany(self, size: int | None = 1) -> list[Any]:
-        """As sqlite3's."""
-        try:
-            return super().fetchmany(size)
-        except _REFUSED as error:
-            raise _converted(error, self.connection) from error
-
-    def __next__(self) -> Any:
-        try:
-            return super().__next__()
-        except _REFUSED as error:
-            raise _converted(error, self.connection) from error
+for _name in ("execute", "executemany", "fetchone", "fetchall", "fetchmany", "__next__"):
+    setattr(CheckedCursor, _name, _checked(_name))
 
 
 class Connection(sqlite3.Connection):
@@ -100,6 +77,18 @@ def in_batches(rows: sqlite3.Cursor) -> Iterator[Any]:
         yield from batch
 
 
+def select_in(
+    db: sqlite3.Connection, query: str, values: Sequence[Any], keys: Sequence[Any]
+) -> Iterator[list[Any]]:
+    """Yield the rows that a query finds for some of the keys at a time, because SQLite limits their number.
+
+    `KEYS` in the query is replaced by the marks of the keys, which follow the other values.
+    """
+    for start in range(0, len(keys), _MOST_KEYS):
+        some = keys[start : start + _MOST_KEYS]
+        yield db.execute(query.replace("KEYS", ",".join("?" * len(some))), (*values, *some)).fetchall()
+
+
 def require_own_file(path: Path) -> None:
     """Raise IndexDamaged if something other than a regular file exists at the path.
 
@@ -110,16 +99,21 @@ def require_own_file(path: Path) -> None:
 
 
 def _stamp_of(path: Path) -> tuple[int, ...]:
-    """Return sizes and times of a file and its log, which change on every write.
-
-    The result is empty if the file is missing.
-    """
+    """Return sizes and times of a file and its log, which change on every write; empty if it is missing."""
     log = path.with_name(f"{path.name}-wal")
     try:
         state = path.stat()
         return state.st_ino, state.st_size, state.st_mtime_ns, log.stat().st_size if log.exists() else 0
     except OSError:
         return ()
+
+
+def reading_uri(path: Path) -> str:
+    """Return the URI by which SQLite reads a file without writing anything."""
+    log = path.with_name(f"{path.name}-wal")
+    # An existing log must be read. Without one, `immutable` keeps SQLite from creating it.
+    still = "" if log.exists() and log.stat().st_size else "&immutable=1"
+    return f"{path.absolute().as_uri()}?mode=ro{still}"
 
 
 def connect(path: Path, synchronous: Literal["NORMAL", "FULL"] | None) -> sqlite3.Connection:
@@ -130,11 +124,8 @@ def connect(path: Path, synchronous: Literal["NORMAL", "FULL"] | None) -> sqlite
     """
     require_own_file(path)
     if synchronous is None:
-        log = path.with_name(f"{path.name}-wal")
-        # An existing log must be read. Without one, `immutable` keeps SQLite from creating it.
-        still = "" if log.exists() and log.stat().st_size else "&immutable=1"
-        place = f"{path.absolute().as_uri()}?mode=ro{still}"
-        stamp = _stamp_of(path) if still else None
+        place = reading_uri(path)
+        stamp = _stamp_of(path) if "immutable" in place.rpartition("?")[2] else None
         db = sqlite3.connect(place, isolation_level=None, factory=Connection, uri=True)
         db.path, db.stamp = path, stamp
         return db
@@ -147,6 +138,19 @@ def connect(path: Path, synchronous: Literal["NORMAL", "FULL"] | None) -> sqlite
         db.close()
         raise
     return db
+
+
+@contextmanager
+def transaction(db: sqlite3.Connection) -> Iterator[None]:
+    """Run the block in one transaction."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:  # SQLite itself rolls back when the disk is full
+            db.execute("ROLLBACK")
+        raise
 
 
 class Database:
@@ -186,12 +190,5 @@ class Database:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Run the block in one transaction."""
-        with writing(self.path):
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:  # SQLite itself rolls back when the disk is full
-                    self._db.execute("ROLLBACK")
-                raise
+        with writing(self.path), transaction(self._db):
+            yield

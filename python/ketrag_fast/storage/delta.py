@@ -23,8 +23,8 @@ from ketrag_fast import _core
 from ketrag_fast._core import MappedFile
 from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.storage.arrays import Array, Arrays
-from ketrag_fast.storage.file_records import REPAIR, FileRecord
-from ketrag_fast.storage.manifest import Manifest, StageRecord
+from ketrag_fast.storage.io_errors import REPAIR
+from ketrag_fast.storage.manifest import FileRecord, Manifest, StageRecord
 
 DELTA: Final = "delta"
 """The stage that holds the changes."""

@@ -1,4 +1,4 @@
-"""Disk usage of an index folder in bytes: arrays, tables by content, generations, leftovers.
+"""What is on disk: usage in bytes by kind of data, and leftovers of stopped work, none of which is damage.
 
 Generations share unchanged files under several names: each file counts once, with the current generation
 if that has it.
@@ -10,12 +10,16 @@ import os
 import sqlite3
 from collections.abc import Collection, Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from ketrag_fast.storage.generation import current_number
-from ketrag_fast.storage.layout import Layout
+from ketrag_fast.errors import KetragError
+from ketrag_fast.storage.generation import MANIFEST, current_number
+from ketrag_fast.storage.layout import MERGE, Layout
+from ketrag_fast.storage.lock import PROGRESS, read_owner
+from ketrag_fast.storage.manifest import read_manifest
+from ketrag_fast.storage.tables import Tables
 
 _KEPT = {
     # Keys and indexes use about 40 bytes per row in addition to the columns.
@@ -23,13 +27,14 @@ _KEPT = {
     " JOIN (SELECT model, count(*) AS count FROM vectors GROUP BY model) ON model = number",
     "replies": "SELECT coalesce(sum(length(text) + length(records) + 100), 0) FROM replies",
 }
+_PASSING = frozenset({"publish", MERGE, PROGRESS, f"{PROGRESS}.tmp"})
 
 
 @dataclass(frozen=True, slots=True)
 class GenerationSize:
     """Size of a generation: `bytes` of all its files, `own` bytes that deleting it would free."""
 
-    number: int
+    generation: int
     bytes: int
     own: int
     current: bool
@@ -57,12 +62,7 @@ class Footprint:
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form that `ketrag stats --json` prints."""
-        plain = {name: getattr(self, name) for name in self.__slots__ if name != "generations"}
-        listed = [
-            {"generation": one.number, "bytes": one.bytes, "own": one.own, "current": one.current}
-            for one in self.generations
-        ]
-        return {**plain, "generations": listed}
+        return {**asdict(self), "generations": [asdict(one) for one in self.generations]}
 
 
 def footprint(layout: Layout, vectors: Collection[str]) -> Footprint:
@@ -85,11 +85,10 @@ def footprint(layout: Layout, vectors: Collection[str]) -> Footprint:
         parts[stage in vectors] += size
     older = {inode: size for held in names.values() for inode, (size, _) in held.items() if inode not in here}
     work = sum(size for inode, size, _ in _files(layout.work) if inode not in here and inode not in older)
-    model = sum(size for _, size, _ in _files(layout.model))
-    tables = sum(_size(path) for path in layout.root.glob(f"{layout.tables.name}*"))
+    model = _size(layout.model)
+    tables = sum(map(_size, layout.root.glob(f"{layout.tables.name}*")))
     kept = _table_sizes(layout.tables)
-    every = {inode: size for inode, size, _ in _files(layout.root)}
-    total = sum(every.values())
+    total = sum({inode: size for inode, size, _ in _files(layout.root)}.values())
     known = sum(parts.values()) + sum(older.values()) + work + model + tables
     return Footprint(
         arrays=parts[False],
@@ -106,21 +105,19 @@ def footprint(layout: Layout, vectors: Collection[str]) -> Footprint:
     )
 
 
-def _files(folder: Path) -> Iterator[tuple[int, int, Path]]:
-    """Yield (inode, bytes, path) of each file below a folder; files deleted meanwhile are skipped."""
-    for here, _, names in os.walk(folder):
-        for name in names:
-            path = Path(here) / name
-            with suppress(OSError):
-                about = path.lstat()
-                yield about.st_ino or hash(path), about.st_size, path
+def _files(path: Path) -> Iterator[tuple[int, int, Path]]:
+    """Yield (inode, bytes, path) of a file, or of each file below a folder. Skips deleted ones."""
+    files: Iterator[Path] = iter((path,))
+    if path.is_dir() and not path.is_symlink():
+        files = (Path(here, name) for here, _, names in os.walk(path) for name in names)
+    for file in files:
+        with suppress(OSError):
+            about = file.lstat()
+            yield about.st_ino or hash(file), about.st_size, file
 
 
 def _size(path: Path) -> int:
-    try:
-        return path.lstat().st_size
-    except OSError:
-        return 0
+    return sum(size for _, size, _ in _files(path))
 
 
 def _table_sizes(tables: Path) -> dict[str, int]:
@@ -135,3 +132,67 @@ def _table_sizes(tables: Path) -> dict[str, int]:
         ):
             found[name] = int(db.execute(query).fetchone()[0])
     return found
+
+
+class Note(NamedTuple):
+    """A leftover file or folder: its kind, path and consequence."""
+
+    what: str
+    path: Path
+    note: str
+
+
+def notes(layout: Layout) -> Iterator[Note]:
+    """Yield the leftovers of stopped builds, merges and copies, in an index folder or next to it."""
+    if layout.owner.exists():
+        owner = f"{read_owner(layout) or 'some process'} claims to build here"
+        yield Note("builder", layout.owner, f"{owner}; if it is gone, the next build takes its place")
+    merging = layout.work / MERGE
+    if merging.exists():
+        yield Note("merge", merging, "a merge was not finished: the same `ketrag merge` continues it")
+    elif left := [path for path in _entries(layout.work) if path.name not in _PASSING]:
+        yield Note(
+            "work",
+            layout.work,
+            f"{len(left):,} finished or begun stages of a stopped build ({sum(map(_size, left)) / 1e6:,.1f} "
+            "MB): `ketrag index` continues from them, and removes them when it ends",
+        )
+    current = current_number(layout)
+    newer = [number for number in layout.generations() if current is not None and number > current]
+    if newer:
+        yield Note(
+            "published",
+            layout.generation(newer[-1]),
+            f"generation {newer[-1]} is newer than what is published: a build died on its last step, and the "
+            "next `ketrag index` publishes it",
+        )
+    if current is not None and layout.tables.is_file() and not merging.exists():
+        with suppress(KetragError):  # reported by another check
+            stored = read_manifest(layout.generation(current) / MANIFEST).documents.get("fingerprint")
+            with Tables(layout.tables, read_only=True) as tables:
+                found = tables.fingerprint()
+            if found != stored:
+                yield Note(
+                    "documents",
+                    layout.tables,
+                    "the tables hold other documents than what is published: a build was stopped after it "
+                    "had read the sources; `ketrag index` publishes them",
+                )
+    for path in _entries(layout.root):
+        if not layout.is_own(path.name):
+            yield Note("stranger", path, "not part of the index; commands ignore it")
+    for path in _entries(layout.root.absolute().parent):
+        if path.name.startswith(".unbundle-") and path.is_dir():
+            yield Note(
+                "unbundle",
+                path,
+                "left by a `ketrag unbundle` that was killed, of this index or another; "
+                "it can be removed while none runs",
+            )
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []

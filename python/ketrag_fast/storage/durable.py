@@ -15,6 +15,12 @@ _PAUSES: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5) if os.name == "nt" else ()
 """Seconds between attempts to rename a file; Windows refuses while another process has it open."""
 
 
+def sync_file(path: Path) -> None:
+    """Sync the bytes of a file to disk."""
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
 def sync_folder(path: Path) -> None:
     """Sync the directory entries of a folder to disk (does nothing on Windows)."""
     if os.name == "nt":
@@ -24,6 +30,12 @@ def sync_folder(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def sync_folders(path: Path) -> None:
+    """Sync the directory entries of a folder and of all folders below it."""
+    for place, _, _ in os.walk(path, topdown=False):
+        sync_folder(Path(place))
 
 
 def make_folder(path: Path, mode: int = 0o777) -> None:
@@ -39,12 +51,6 @@ def make_folder(path: Path, mode: int = 0o777) -> None:
     sync_folder(above)
 
 
-def sync_folders(path: Path) -> None:
-    """Sync the directory entries of a folder and of all folders below it."""
-    for place, _, _ in os.walk(path, topdown=False):
-        sync_folder(Path(place))
-
-
 def write_file(path: Path, data: bytes) -> None:
     """Write and sync a new file."""
     with path.open("wb") as file:
@@ -53,9 +59,14 @@ def write_file(path: Path, data: bytes) -> None:
         os.fsync(file.fileno())
 
 
+def json_bytes(data: Any) -> bytes:
+    """Return indented JSON with a line end, as all JSON files of an index are written."""
+    return (json.dumps(data, ensure_ascii=False, indent=1) + "\n").encode()
+
+
 def write_json(path: Path, data: Any) -> None:
     """Write and sync an indented JSON file."""
-    write_file(path, (json.dumps(data, ensure_ascii=False, indent=1) + "\n").encode())
+    write_file(path, json_bytes(data))
 
 
 def retry_denied(action: Callable[[], object], pauses: Sequence[float] = _PAUSES) -> None:
@@ -95,8 +106,7 @@ def link_or_copy(source: Path, target: Path) -> None:
         os.link(source, target)
     except OSError:
         shutil.copyfile(source, target)
-        with target.open("rb+") as file:
-            os.fsync(file.fileno())
+        sync_file(target)
 
 
 def remove_folder(path: Path) -> None:
@@ -117,9 +127,5 @@ def discard_contents(folder: Path) -> None:
             if path.is_dir() and not path.is_symlink():
                 discard_folder(path)
             else:
-                _discard_file(path)
-
-
-def _discard_file(path: Path) -> None:
-    with suppress(OSError):
-        path.unlink(missing_ok=True)
+                with suppress(OSError):
+                    path.unlink(missing_ok=True)

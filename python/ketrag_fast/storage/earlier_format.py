@@ -10,18 +10,14 @@ from typing import Any, Final
 
 from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.storage.database import connect
-from ketrag_fast.storage.durable import replace_file
-from ketrag_fast.storage.file_records import REPAIR
+from ketrag_fast.storage.durable import json_bytes, replace_file
 from ketrag_fast.storage.generation import MANIFEST, current_number, discard, make_current
-from ketrag_fast.storage.io_errors import writing
+from ketrag_fast.storage.io_errors import REPAIR, writing
 from ketrag_fast.storage.layout import EARLIER, FORMAT, Layout, incompatible
 from ketrag_fast.storage.manifest import (
-    SEAL,
     Manifest,
     content_digest,
     read_json,
-    seal_of,
-    sealed_json,
 )
 
 _MARK: Final = "PRAGMA user_version"
@@ -50,7 +46,7 @@ def upgrade_format(layout: Layout, lost: Collection[str]) -> None:
             discard(layout, number)
             continue
         with writing(layout.root):
-            replace_file(path, sealed_json(_without(data, lost, path)))
+            replace_file(path, json_bytes(_without(data, lost, path).sealed()))
         if current is None:
             make_current(layout, number)
     _take_over_tables(layout.tables)
@@ -59,8 +55,6 @@ def upgrade_format(layout: Layout, lost: Collection[str]) -> None:
 def _without(data: Mapping[str, Any], lost: Collection[str], path: Path) -> Manifest:
     """Return a format 4 manifest with some stages removed."""
     try:
-        if data[SEAL] != seal_of(data):
-            raise ValueError("an entry is altered: the seal does not match")
         manifest = Manifest.from_json(data)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise IndexDamaged(f"{path} is invalid: {error!r}", hint=REPAIR) from error

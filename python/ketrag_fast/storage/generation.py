@@ -20,9 +20,8 @@ from typing import Any, Literal
 from ketrag_fast._core import MappedFile
 from ketrag_fast.base.safe_io import read_regular
 from ketrag_fast.errors import IndexDamaged, IndexIncompatible, IndexMissing
-from ketrag_fast.storage import block_hashes as blocks
-from ketrag_fast.storage import checksum
-from ketrag_fast.storage.arrays import Arrays, check_file
+from ketrag_fast.storage.arrays import Arrays, carry_hashes, check_file, open_hashes
+from ketrag_fast.storage.checksum import NAME
 from ketrag_fast.storage.delta import DELTA, Delta, open_delta
 from ketrag_fast.storage.durable import (
     discard_folder,
@@ -33,10 +32,9 @@ from ketrag_fast.storage.durable import (
     sync_folder,
     write_json,
 )
-from ketrag_fast.storage.file_records import REPAIR, path_of
-from ketrag_fast.storage.io_errors import unreadable, writing
+from ketrag_fast.storage.io_errors import REPAIR, unreadable, writing
 from ketrag_fast.storage.layout import MERGE, Layout
-from ketrag_fast.storage.manifest import Manifest, StageRecord, content_digest, read_manifest
+from ketrag_fast.storage.manifest import Manifest, StageRecord, content_digest, path_of, read_manifest
 from ketrag_fast.storage.threads import map_threads
 
 Verify = Literal["full", "blocks", "sizes"]
@@ -111,7 +109,7 @@ def stamp_of(folder: Path) -> tuple[int, int]:
 
 def _map(folder: Path, record: StageRecord, verify: Verify) -> dict[str, MappedFile]:
     """Map a stage's files. Raises IndexDamaged for the first altered file by name."""
-    hashes = blocks.open_hashes(folder, record.files) if verify == "blocks" else {}
+    hashes = open_hashes(folder, record.files) if verify == "blocks" else {}
     found = {}
     for name, file in sorted(record.files.items()):
         digest = None if verify == "sizes" else file.digest
@@ -251,7 +249,7 @@ def publish(
             target.mkdir(mode=0o700)
             for name, file in record.files.items():
                 link_or_copy(path_of(folder, name, file), path_of(target, name, file))
-            blocks.carry(folder, target, record.files)
+            carry_hashes(folder, target, record.files)
             sync_folder(target)
             records[record.name] = record
         manifest = Manifest(
@@ -262,7 +260,7 @@ def publish(
             stages=records,
             documents=documents,
             digest=content_digest(records.values()),
-            checksum=checksum.NAME,
+            checksum=NAME,
             models=models or {},
         )
         write_json(aside / MANIFEST, manifest.sealed())

@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from ketrag_fast.base.memory import HINT
 from ketrag_fast.errors import (
@@ -22,17 +22,20 @@ from ketrag_fast.errors import (
     StorageFull,
     TooManyFiles,
 )
-from ketrag_fast.storage.file_records import REPAIR
 
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG} if hasattr(errno, "EDQUOT") else {errno.ENOSPC})
-_DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
-_FAILED = frozenset(
-    getattr(errno, name)
-    for name in ("EIO", "ENXIO", "ENODEV", "ESTALE", "ETIMEDOUT", "EREMOTEIO", "EUCLEAN")
-    if hasattr(errno, name)
-)
-_ELSEWHERE = frozenset({errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOENT})
-_UNLOCKED = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS})
+REPAIR: Final = "run `ketrag index` again: it rebuilds whatever is damaged"
+
+
+def _numbers(*names: str) -> frozenset[int]:
+    """Return the numbers of the errors that this system has."""
+    return frozenset(getattr(errno, name) for name in names if hasattr(errno, name))
+
+
+_MANY = _numbers("EMFILE", "ENFILE")
+_FULL = _numbers("ENOSPC", "EDQUOT", "EFBIG")
+_DENIED = _numbers("EACCES", "EPERM", "EROFS", "ENOTDIR", "EISDIR", "ELOOP", "ENAMETOOLONG", "ENOENT")
+_FAILED = _numbers("EIO", "ENXIO", "ENODEV", "ESTALE", "ETIMEDOUT", "EREMOTEIO", "EUCLEAN")
+_UNLOCKED = _numbers("ENOLCK", "EOPNOTSUPP", "ENOSYS")
 _PRIMARY = 0xFF  # the low byte of SQLite's extended codes is the primary code
 
 
@@ -40,35 +43,26 @@ def convert_os_error(error: OSError | sqlite3.Error, path: Path) -> KetragError 
     """Return the package's error for a failed write to `path`, or None for other errors of SQLite."""
     if isinstance(error, sqlite3.Error):
         return _convert_sqlite_error(error, path)
-    place = error.filename or path
-    if error.errno in (errno.EMFILE, errno.ENFILE):
+    place, number, reason = error.filename or path, error.errno, error.strerror
+    if number in (None, errno.EINTR):
+        return None
+    if number in _MANY:
         return too_many_files(place)
-    if error.errno in _FULL:
-        return StorageFull(
-            f"no space left to write {place}",
-            hint="free some space and run the same command again: it continues from there",
-        )
-    if error.errno in _DENIED:
-        return ReadOnly(
-            f"cannot write {place}: {error.strerror}", hint="choose another folder with -i/--index"
-        )
-    if error.errno in _FAILED:
-        return _storage_failed(place, error.strerror)
-    if error.errno == errno.ENOMEM:
+    if number in _FULL:
+        return _full(f"no space left to write {place}")
+    if number in _DENIED:
+        return _read_only(place, reason)
+    if number in _FAILED:
+        return _storage_failed(place, reason)
+    if number == errno.ENOMEM:
         return OutOfMemory(f"no memory is left to write {place}", hint=HINT)
-    if error.errno in _ELSEWHERE:
-        return ReadOnly(
-            f"cannot write {place}: {error.strerror}", hint="choose another folder with -i/--index"
-        )
-    if error.errno in _UNLOCKED:
+    if number in _UNLOCKED:
         return StorageFailed(
-            f"{place} cannot be locked: {error.strerror}",
+            f"{place} cannot be locked: {reason}",
             hint="put the index on a local disk, or on a network drive with locks",
         )
-    if error.errno in (None, errno.EINTR):
-        return None
     return StorageFailed(
-        f"cannot write {place}: {error.strerror}",
+        f"cannot write {place}: {reason}",
         hint="the published generation is intact: run the same command again, or use another folder",
     )
 
@@ -77,29 +71,21 @@ def _convert_sqlite_error(error: sqlite3.Error, path: Path) -> KetragError | Non
     code = getattr(error, "sqlite_errorcode", None)
     primary = code & _PRIMARY if isinstance(code, int) else None
     if primary == sqlite3.SQLITE_FULL:
-        return StorageFull(
-            f"no space left to write {path}",
-            hint="free some space and run the same command again: it continues from there",
-        )
+        return _full(f"no space left to write {path}")
     if primary == sqlite3.SQLITE_IOERR:  # SQLite also reports this if there is no room for its log
-        return StorageFull(
-            f"no space left to write {path}, or its disk fails ({error})",
-            hint="free some space and run the same command again: it continues from there",
-        )
+        return _full(f"no space left to write {path}, or its disk fails ({error})")
     if primary == sqlite3.SQLITE_NOMEM:
         return OutOfMemory(f"no memory is left to read or write {path}", hint=HINT)
     if primary == sqlite3.SQLITE_CANTOPEN and _no_descriptor():
         return too_many_files(path)
     if primary in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN):
-        return ReadOnly(f"cannot write {path}: {error}", hint="choose another folder with -i/--index")
+        return _read_only(path, error)
     if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return IndexLocked(f"another process is writing {path}", hint="wait for it to end")
-    if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return tables_damaged(path, error)
     if isinstance(error, sqlite3.ProgrammingError):
         return None  # a bug in the calling code
-    # Other errors (a violated constraint, invalid UTF-8, a missing table) occur with our statements only in
-    # an altered file.
+    # A damaged file. Other errors (a violated constraint, invalid UTF-8, a missing table) occur with our
+    # statements only in an altered one.
     return tables_damaged(path, error)
 
 
@@ -108,7 +94,7 @@ def unreadable(error: OSError, path: Path) -> KetragError:
 
     Exhausted descriptors do not count as damage.
     """
-    if error.errno in (errno.EMFILE, errno.ENFILE):
+    if error.errno in _MANY:
         return too_many_files(path)
     if error.errno == errno.ENOMEM:
         return OutOfMemory(f"no memory is left to read {path}", hint=HINT)
@@ -117,11 +103,26 @@ def unreadable(error: OSError, path: Path) -> KetragError:
     return IndexDamaged(f"cannot read {path}: {error.strerror}", hint=REPAIR)
 
 
+def _full(message: str) -> StorageFull:
+    return StorageFull(
+        message, hint="free some space and run the same command again: it continues from there"
+    )
+
+
+def _read_only(place: object, reason: object) -> ReadOnly:
+    return ReadOnly(f"cannot write {place}: {reason}", hint="choose another folder with -i/--index")
+
+
 def _storage_failed(place: object, reason: str | None) -> StorageFailed:
     return StorageFailed(
         f"the disk fails at {place}: {reason}",
         hint="the published generation is intact: run the same command again, or on another disk",
     )
+
+
+def too_many_files(place: object) -> TooManyFiles:
+    """Return the error for exhausted file descriptors."""
+    return TooManyFiles(f"cannot open {place}: this process may open no more files")
 
 
 def tables_damaged(path: Path, what: object) -> IndexDamaged:
@@ -141,17 +142,12 @@ def json_of(text: Any, path: Path, what: str) -> Any:
         raise tables_damaged(path, f"{what} is not JSON: {str(error)[:200]}") from error
 
 
-def too_many_files(place: object) -> TooManyFiles:
-    """Return the error for exhausted file descriptors."""
-    return TooManyFiles(f"cannot open {place}: this process may open no more files")
-
-
 def _no_descriptor() -> bool:
     """Return whether the process is out of descriptors; SQLite only reports that it cannot open its file."""
     try:
         os.close(os.open(os.devnull, os.O_RDONLY))
     except OSError as error:
-        return error.errno in (errno.EMFILE, errno.ENFILE)
+        return error.errno in _MANY
     return False
 
 

@@ -12,11 +12,12 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, NoReturn, Protocol
 
 from ketrag_fast.errors import IndexDamaged
-from ketrag_fast.storage.database import Database
+from ketrag_fast.storage.database import Database, select_in
 from ketrag_fast.storage.io_errors import json_of, tables_damaged, writing
 
 _SCHEMA: Final = """
@@ -46,8 +47,9 @@ CREATE TABLE IF NOT EXISTS replies (
 """
 SEALED: Final = "chunk, turn, attempt, text, finish, error, verdict, entities, parser, records"
 """The columns that a row's checksum covers, in the order in which they are hashed."""
+_AT: Final = "WHERE reader = ? AND chunk = ? AND turn = ? AND attempt = ?"
 _AT_ONCE: Final = 400
-"""Keys per query; SQLite limits their number."""
+"""Number of chunks whose replies are held at a time."""
 LONGEST: Final = 1_000_000
 """Maximum size of a stored reply in bytes; no valid reply to one chunk is longer."""
 
@@ -175,9 +177,7 @@ class Journal(Database):
 
     def latest(self, spec: str | None = None) -> StoredReader | None:
         """Return the last used reader of chunks, optionally only among those with this name."""
-        if spec is None:
-            return self._reader("WHERE key NOT LIKE 'model %' ORDER BY used DESC LIMIT 1", ())
-        return self._reader("WHERE key NOT LIKE 'model %' AND spec = ? ORDER BY used DESC LIMIT 1", (spec,))
+        return self._latest("NOT LIKE", spec)
 
     def model(self, fingerprint: str, spec: str, identity: Mapping[str, Any]) -> StoredReader:
         """Return the reader of a model whose prompts are part of the keys of its replies."""
@@ -185,9 +185,11 @@ class Journal(Database):
 
     def latest_model(self, spec: str | None = None) -> StoredReader | None:
         """Return the last used reader of `model`, optionally only among those with this name."""
-        if spec is None:
-            return self._reader("WHERE key LIKE 'model %' ORDER BY used DESC LIMIT 1", ())
-        return self._reader("WHERE key LIKE 'model %' AND spec = ? ORDER BY used DESC LIMIT 1", (spec,))
+        return self._latest("LIKE", spec)
+
+    def _latest(self, like: str, spec: str | None) -> StoredReader | None:
+        which = f"WHERE key {like} 'model %' AND spec = coalesce(?, spec) ORDER BY used DESC LIMIT 1"
+        return self._reader(which, (spec,))
 
     def results(self, reader: int, parser: int) -> Iterator[tuple[bytes, str]]:
         """Yield the key and the result of each usable reply that this parser read, without altered rows."""
@@ -199,10 +201,7 @@ class Journal(Database):
                 yield row[0], row[9].decode("utf-8", "replace")
 
     def speed(self, spec: str) -> float | None:
-        """Return seconds per input and output token over all replies of a model.
-
-        Returns None if it has no replies.
-        """
+        """Return seconds per input and output token over all replies of a model; None without replies."""
         query = (
             "SELECT sum(seconds), sum(tokens_in - tokens_shared + tokens_out) FROM replies"
             " JOIN readers ON reader = number WHERE spec = ?"
@@ -210,7 +209,7 @@ class Journal(Database):
         seconds, tokens = self._db.execute(query, (spec,)).fetchone()
         return seconds / tokens if seconds and tokens else None
 
-    def _reader(self, which: str, values: tuple[str, ...]) -> StoredReader | None:
+    def _reader(self, which: str, values: tuple[str | None, ...]) -> StoredReader | None:
         query = f"SELECT number, key, spec, identity, hits FROM readers {which}"  # noqa: S608 - ours, above
         row = self._db.execute(query, values).fetchone()
         if not row:
@@ -244,29 +243,17 @@ class Journal(Database):
 
     def judge(self, reader: int, chunk: bytes, row: KeptReply) -> None:
         """Store the result of a newer parser for a stored reply."""
+        place = (reader, chunk, row.turn, row.attempt)
+        judged = (row.verdict, row.entities, row.parser, row.records.encode("utf-8", "replace"))
         with writing(self.path):
             self._db.execute(
-                "UPDATE replies SET verdict = ?, entities = ?, parser = ?, records = ?"
-                " WHERE reader = ? AND chunk = ? AND turn = ? AND attempt = ?",
-                (
-                    row.verdict,
-                    row.entities,
-                    row.parser,
-                    row.records.encode("utf-8", "replace"),
-                    reader,
-                    chunk,
-                    row.turn,
-                    row.attempt,
-                ),
+                f"UPDATE replies SET verdict = ?, entities = ?, parser = ?, records = ? {_AT}",  # noqa: S608
+                (*judged, *place),
             )
-            which = "WHERE reader = ? AND chunk = ? AND turn = ? AND attempt = ?"
-            place = (reader, chunk, row.turn, row.attempt)
-            stored = self._db.execute(f"SELECT {SEALED} FROM replies {which}", place).fetchone()  # noqa: S608
+            stored = self._db.execute(f"SELECT {SEALED} FROM replies {_AT}", place).fetchone()  # noqa: S608
             if stored is not None:
-                self._db.execute(
-                    f"UPDATE replies SET seal = ? {which}",  # noqa: S608
-                    (seal_of(reader, stored), *place),
-                )
+                seal = seal_of(reader, stored)
+                self._db.execute(f"UPDATE replies SET seal = ? {_AT}", (seal, *place))  # noqa: S608
 
     def rows(
         self, reader: int, chunks: Sequence[bytes], *, text: bool = True
@@ -280,17 +267,15 @@ class Journal(Database):
         if self.used is not None:
             self.used.update(chunks)
         columns = f"{SEALED}, seal" if text else SEALED.replace("text", "x''").replace("records", "x''")
+        query = (
+            f"SELECT {columns} FROM replies WHERE reader = ? AND chunk IN (KEYS)"  # noqa: S608
+            " ORDER BY chunk, turn, attempt"
+        )
         for start in range(0, len(chunks), _AT_ONCE):
             some = chunks[start : start + _AT_ONCE]
             found: dict[bytes, list[KeptReply]] = {}
-            distinct = list(dict.fromkeys(some))
-            marks = ",".join("?" * len(distinct))
-            query = (
-                f"SELECT {columns} FROM replies WHERE reader = ? AND chunk IN ({marks})"  # noqa: S608
-                " ORDER BY chunk, turn, attempt"
-            )
             altered = []
-            for row in self._db.execute(query, (reader, *distinct)):
+            for row in chain.from_iterable(select_in(self._db, query, (reader,), [*dict.fromkeys(some)])):
                 if text and not is_right(reader, row):
                     altered.append((reader, *row[:3]))
                     continue
@@ -306,8 +291,7 @@ class Journal(Database):
     def _forget(self, places: Sequence[tuple[Any, ...]]) -> NoReturn:
         """Delete altered replies, which cannot be recovered, and raise IndexDamaged."""
         with self.transaction():
-            query = "DELETE FROM replies WHERE reader = ? AND chunk = ? AND turn = ? AND attempt = ?"
-            self._db.executemany(query, places)
+            self._db.executemany(f"DELETE FROM replies {_AT}", places)  # noqa: S608
         raise IndexDamaged(
             f"{self.path} is damaged: {len(places):,} cached replies were altered and have been deleted",
             hint="run the same command again: only these replies are requested again",
@@ -327,16 +311,12 @@ class Journal(Database):
 
     def totals(self, reader: int, chunks: Iterable[bytes]) -> dict[str, float]:
         """Return the total calls, tokens and seconds spent on these chunks over all builds."""
+        query = (
+            "SELECT count(*), sum(tokens_in), sum(tokens_out), sum(tokens_shared), sum(seconds)"
+            " FROM replies WHERE reader = ? AND chunk IN (KEYS)"
+        )
         sums = [0, 0, 0, 0, 0.0]
-        distinct = list(dict.fromkeys(chunks))
-        for start in range(0, len(distinct), _AT_ONCE):
-            some = distinct[start : start + _AT_ONCE]
-            marks = ",".join("?" * len(some))
-            query = (
-                "SELECT count(*), sum(tokens_in), sum(tokens_out), sum(tokens_shared), sum(seconds)"  # noqa: S608
-                f" FROM replies WHERE reader = ? AND chunk IN ({marks})"
-            )
-            found = self._db.execute(query, (reader, *some)).fetchone()
+        for (found,) in select_in(self._db, query, (reader,), [*dict.fromkeys(chunks)]):
             sums = [total + (more or 0) for total, more in zip(sums, found, strict=True)]
         names = ("calls", "tokens_in", "tokens_out", "tokens_shared", "seconds")
         return dict(zip(names, sums, strict=True))

@@ -24,7 +24,8 @@ _GENERATION = re.compile(r"gen-(\d{6,})")
 _LONGEST = 100
 """Maximum length in characters of a generation's name in CURRENT."""
 _OWN = re.compile(
-    r"index\.(sqlite(-wal|-shm|-journal)?|lock|owner|id(\.[0-9a-f]{32}\.tmp)?)|CURRENT(\.tmp)?|work|allowed|sources\.stamps(\.tmp)?|gen-\d{6,}|model(\.json)?"
+    r"index\.(sqlite(-wal|-shm|-journal)?|lock|owner|id(\.[0-9a-f]{32}\.tmp)?)|CURRENT(\.tmp)?|work|allowed"
+    r"|sources\.stamps(\.tmp)?|gen-\d{6,}|model(\.json)?"
 )
 
 
@@ -39,64 +40,42 @@ def incompatible(path: Path, version: int, *, bundle: bool = False) -> IndexInco
     )
 
 
-@dataclass(frozen=True, slots=True)
+class _Inside:
+    """A file or folder with a fixed name."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, layout: Layout, _: type[Layout]) -> Path:
+        return layout.root / self._name
+
+
+@dataclass(frozen=True)
 class Layout:
     """The names inside one index folder."""
 
     root: Path
 
-    @property
-    def tables(self) -> Path:
-        """The SQLite file of everything transactional."""
-        return self.root / "index.sqlite"
-
-    @property
-    def current(self) -> Path:
-        """The file that names the current generation."""
-        return self.root / "CURRENT"
-
-    @property
-    def work(self) -> Path:
-        """The folder of finished stages of an unpublished build."""
-        return self.root / "work"
-
-    @property
-    def stamps(self) -> Path:
-        """The file with sizes and times of the source files; never copied or bundled."""
-        return self.root / "sources.stamps"
-
-    @property
-    def allowed(self) -> Path:
-        """The folder of indexes built for `allow` conditions."""
-        return self.root / "allowed"
-
-    @property
-    def lock(self) -> Path:
-        """The lock file of the single builder."""
-        return self.root / "index.lock"
-
-    @property
-    def owner(self) -> Path:
-        """The file that names the process holding the lock."""
-        return self.root / "index.owner"
-
-    @property
-    def identity(self) -> Path:
-        """The file with the random number to which endpoint confirmations are tied.
-
-        It is never copied or bundled.
-        """
-        return self.root / "index.id"
-
-    @property
-    def model(self) -> Path:
-        """The folder of the embedding model, if a bundle contained it."""
-        return self.root / "model"
-
-    @property
-    def model_record(self) -> Path:
-        """The record of that model: its name in the index, its fingerprint, the files' hashes."""
-        return self.root / "model.json"
+    tables = _Inside("index.sqlite")
+    """The SQLite file of everything transactional."""
+    current = _Inside("CURRENT")
+    """The file that names the current generation."""
+    work = _Inside("work")
+    """The folder of finished stages of an unpublished build."""
+    stamps = _Inside("sources.stamps")
+    """The file with sizes and times of the source files; never copied or bundled."""
+    allowed = _Inside("allowed")
+    """The folder of indexes built for `allow` conditions."""
+    lock = _Inside("index.lock")
+    """The lock file of the single builder."""
+    owner = _Inside("index.owner")
+    """The file that names the process holding the lock."""
+    identity = _Inside("index.id")
+    """The random number to which endpoint confirmations are tied; never copied or bundled."""
+    model = _Inside("model")
+    """The folder of the embedding model, if a bundle contained it."""
+    model_record = _Inside("model.json")
+    """The record of that model: its name in the index, its fingerprint, the files' hashes."""
 
     def generation(self, number: int) -> Path:
         """Return the folder of one generation."""
@@ -150,14 +129,11 @@ class Layout:
                         f"{self.root} is a file, or in one", hint="name a folder with -i/--index"
                     ) from None
                 if not self.exists():
-                    self._refuse_others()
+                    others = sorted(path.name for path in self.root.iterdir() if not self.is_own(path.name))
+                    if others:
+                        raise ReadOnly(
+                            f"{self.root} is not an index and holds other files ({others[0]}, ...)",
+                            hint="name a new or empty folder with -i/--index",
+                        ) from None
                     self.root.chmod(0o700)  # only a new index: an existing one keeps its permissions
             self.work.mkdir(mode=0o700, exist_ok=True)
-
-    def _refuse_others(self) -> None:
-        others = sorted(entry.name for entry in self.root.iterdir() if not _OWN.fullmatch(entry.name))
-        if others:
-            raise ReadOnly(
-                f"{self.root} is not an index and holds other files ({others[0]}, ...)",
-                hint="name a new or empty folder with -i/--index",
-            )

@@ -1,9 +1,10 @@
-"""The manifest of a generation, and the record of a finished stage that waits in `work/`."""
+"""The manifest of a generation, with the records of its stages and their files."""
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,13 +13,50 @@ from typing import Any
 from ketrag_fast.base.safe_io import read_regular
 from ketrag_fast.errors import IndexDamaged, IndexIncompatible
 from ketrag_fast.storage.checksum import NAME, text_digest
-from ketrag_fast.storage.file_records import REPAIR, FileRecord, count, text
-from ketrag_fast.storage.io_errors import unreadable
+from ketrag_fast.storage.io_errors import REPAIR, unreadable
 from ketrag_fast.storage.layout import FORMAT, Layout, incompatible
 
 SCHEMA = "ketrag/manifest/1"
 STAGE_SCHEMA = "ketrag/stage/1"
 SEAL = "seal"
+RAW = "raw"
+"""The type of a file that is not an array."""
+_TYPE = re.compile(r"[<|][biuf][1248]|[<>]f16")
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecord:
+    """The record of one file: size in `bytes`, and `dtype` and `shape` of the unpacked values."""
+
+    bytes: int
+    digest: str
+    dtype: str
+    shape: tuple[int, ...]
+    packed: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return one entry of `files`."""
+        about = {"bytes": self.bytes, "digest": self.digest, "dtype": self.dtype, "shape": list(self.shape)}
+        return {**about, "packed": True} if self.packed else about
+
+    @classmethod
+    def from_json(cls, data: Any) -> FileRecord:
+        """Parse an entry. Raises KeyError, TypeError or ValueError if it is invalid."""
+        shape = tuple(count(n) for n in data["shape"])
+        dtype, digest = text(data["dtype"]), text(data["digest"])
+        if dtype != RAW and not _TYPE.fullmatch(dtype):
+            raise ValueError(f"{dtype!r} is not an array type")
+        packed = data.get("packed", False)
+        if type(packed) is not bool or (packed and dtype == RAW):
+            raise ValueError(f"{packed!r} does not say whether an array is packed")
+        return cls(count(data["bytes"]), digest, dtype, shape, packed)
+
+
+def path_of(folder: Path, name: str, record: FileRecord) -> Path:
+    """Return the path of a stage's file."""
+    if record.packed:
+        return folder / f"{name}.pack"
+    return folder / (f"{name}.bin" if record.dtype == RAW else f"{name}.npy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +91,11 @@ class StageRecord:
         for name in files:
             if not name.isidentifier():  # a name must be a plain file name, never a path
                 raise ValueError(f"{name!r} is not a name of an array")
-        return cls(
-            text(data["name"]),
-            count(data["version"]),
-            text(data["fingerprint"]),
-            _seconds(data["seconds"]),
-            files,
-        )
+        seconds = data["seconds"]
+        if type(seconds) not in (int, float) or not 0 <= seconds < math.inf:
+            raise ValueError(f"{seconds!r} is not a time")
+        name, version, fingerprint = text(data["name"]), count(data["version"]), text(data["fingerprint"])
+        return cls(name, version, fingerprint, float(seconds), files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +115,9 @@ class Manifest:
     checksum: str
     models: Mapping[str, Any] = field(default_factory=dict)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the content of manifest.json without the seal."""
-        return {
+    def sealed(self) -> dict[str, Any]:
+        """Return the content of manifest.json; the seal covers all other entries, `digest` only the files."""
+        data = {
             "schema": SCHEMA,
             "format": FORMAT,
             "generation": self.generation,
@@ -94,18 +130,13 @@ class Manifest:
             "models": dict(self.models),
             "digest": self.digest,
         }
-
-    def sealed(self) -> dict[str, Any]:
-        """Return the content of manifest.json with a seal over all entries.
-
-        `digest` covers only the files.
-        """
-        data = self.to_json()
         return {**data, SEAL: seal_of(data)}
 
     @classmethod
     def from_json(cls, data: Any) -> Manifest:
         """Parse a manifest. Raises KeyError, TypeError, ValueError or AttributeError if it is invalid."""
+        if data[SEAL] != seal_of(data):
+            raise ValueError("an entry is altered: the seal does not match")
         stages = [StageRecord.from_json(entry) for entry in data["stages"]]
         for stage in stages:
             if not stage.name.isidentifier():
@@ -141,8 +172,6 @@ def read_manifest(path: Path) -> Manifest:
                 f"{path.parent} has {data['checksum']} checksums; this version uses {NAME}",
                 hint="use the version that wrote it, or build the index again in another folder",
             )
-        if data[SEAL] != seal_of(data):
-            raise ValueError("an entry is altered: the seal does not match")
         manifest = Manifest.from_json(data)
         number = Layout(path.parent.parent).number(path.parent.name)
         if number not in (None, manifest.generation):
@@ -152,38 +181,47 @@ def read_manifest(path: Path) -> Manifest:
         raise IndexDamaged(f"{path} is invalid: {error!r}", hint=REPAIR) from error
 
 
-def sealed_json(manifest: Manifest) -> bytes:
-    """Return the sealed content of manifest.json in the form that is written to disk."""
-    return (json.dumps(manifest.sealed(), ensure_ascii=False, indent=1) + "\n").encode()
-
-
 def seal_of(data: Mapping[str, Any]) -> str:
     """Return a hash of all entries of a manifest except the seal."""
     rest = {name: value for name, value in data.items() if name != SEAL}
     return text_digest([json.dumps(rest, sort_keys=True, allow_nan=False)])
 
 
-def _seconds(value: Any) -> float:
-    if type(value) not in (int, float) or not 0 <= value < math.inf:
-        raise ValueError(f"{value!r} is not a time")
-    return float(value)
-
-
-def _object(value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise ValueError(f"{value!r} is not an object")
-    return value
-
-
 def read_json(path: Path) -> Any:
     """Read a JSON file of the index; raises IndexDamaged if it is invalid."""
     try:
-        return json.loads(read_regular(path), parse_constant=_no_number)
+        return parse_json(read_regular(path))
     except OSError as error:
         raise unreadable(error, path) from error
     except (ValueError, RecursionError) as error:
         raise IndexDamaged(f"{path} is not JSON: {error}", hint=REPAIR) from error
 
 
+def parse_json(data: bytes) -> Any:
+    """Parse JSON without NaN and infinities, which Python accepts. Raises ValueError or RecursionError."""
+    return json.loads(data, parse_constant=_no_number)
+
+
 def _no_number(name: str) -> Any:
     raise ValueError(f"{name} is not a JSON number")
+
+
+def count(value: Any) -> int:
+    """Return a JSON value that must be a non-negative integer; raises ValueError for anything else."""
+    if type(value) is not int or not 0 <= value < 1 << 63:
+        raise ValueError(f"{value!r} is not a count")
+    return value
+
+
+def text(value: Any) -> str:
+    """Return a JSON value that must be a string; raises ValueError for anything else."""
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is not a text")
+    value.encode("utf-8")  # encoding a lone surrogate, which JSON allows, also raises ValueError
+    return value
+
+
+def _object(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{value!r} is not an object")
+    return value

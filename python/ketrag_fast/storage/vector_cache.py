@@ -13,13 +13,14 @@ import sqlite3
 import tempfile
 import zlib
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ketrag_fast.storage.database import connect
+from ketrag_fast.storage.database import connect, select_in, transaction
 from ketrag_fast.storage.io_errors import json_of, tables_damaged, writing
 
 Vectors = NDArray[np.float32]
@@ -38,8 +39,6 @@ CREATE UNIQUE INDEX IF NOT EXISTS vectors_key ON vectors (model, role, text);
 """
 _SUM: Final = 4
 """Bytes of a vector's checksum."""
-_AT_ONCE: Final = 500
-"""Keys per query; SQLite limits their number."""
 
 
 def text_hash(text: str) -> bytes:
@@ -50,6 +49,14 @@ def text_hash(text: str) -> bytes:
 def _sum(role: str, key: bytes, vector: bytes) -> bytes:
     """Return the 4-byte checksum that is stored after a vector."""
     return zlib.crc32(vector, zlib.crc32(key, zlib.crc32(role.encode()))).to_bytes(4, "little")
+
+
+def _places(keys: Sequence[bytes]) -> dict[bytes, list[int]]:
+    """Return where each key is."""
+    places: dict[bytes, list[int]] = {}
+    for place, key in enumerate(keys):
+        places.setdefault(key, []).append(place)
+    return places
 
 
 def scratch_rows(count: int, row_type: np.dtype[Any], folder: Path) -> NDArray[Any]:
@@ -125,17 +132,9 @@ class VectorTable:
         """Fill the rows of `out` [len(keys), d] whose text is cached; return a mask of the filled rows."""
         if self.used is not None:
             self.used.update((model, role, key) for key in keys)
-        known = np.zeros(len(keys), bool)
-        places: dict[bytes, list[int]] = {}
-        for place, key in enumerate(keys):
-            places.setdefault(key, []).append(place)
-        distinct = list(places)
-        for start in range(0, len(distinct), _AT_ONCE):
-            some = distinct[start : start + _AT_ONCE]
-            marks = ",".join("?" * len(some))
-            query = f"SELECT text, vector FROM vectors WHERE model = ? AND role = ? AND text IN ({marks})"  # noqa: S608
-            found = self._db.execute(query, (model, role, *some)).fetchall()
-            size = 4 * out.shape[1]
+        known, places, size = np.zeros(len(keys), bool), _places(keys), 4 * out.shape[1]
+        query = "SELECT text, vector FROM vectors WHERE model = ? AND role = ? AND text IN (KEYS)"
+        for found in select_in(self._db, query, (model, role), [*places]):
             # If the table and its index disagree, a key may be returned that was not requested.
             right = [(k, blob) for k, blob in found if self._is_right(role, k, blob, size, k in places)]
             rows = [row for key, _ in right for row in places[key]]
@@ -170,17 +169,12 @@ class VectorTable:
         wide = np.ascontiguousarray(vectors, "<f4")
         blobs = ((key, wide[place].tobytes()) for place, key in enumerate(keys))
         rows = ((model, role, key, blob + _sum(role, key, blob)) for key, blob in blobs)
-        outer = self._db.in_transaction
-        if not outer:
-            self._db.execute("BEGIN IMMEDIATE")
-        try:
-            self._db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)", rows)
-        except BaseException:
-            if not outer and self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise
-        if not outer:
-            self._db.execute("COMMIT")
+        query = "INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)"
+        if self._db.in_transaction:  # of the caller
+            self._db.executemany(query, rows)
+            return
+        with transaction(self._db):
+            self._db.executemany(query, rows)
 
     def count(self, fingerprint: str) -> int:
         """Return the number of vectors of a model."""
@@ -190,15 +184,9 @@ class VectorTable:
     def forget(self, fingerprint: str) -> int:
         """Delete a model with all its vectors in one transaction; return their number."""
         vectors = "DELETE FROM vectors WHERE model = (SELECT number FROM vector_models WHERE fingerprint = ?)"
-        self._db.execute("SAVEPOINT forget")
-        try:
+        with transaction(self._db):
             count = self._db.execute(vectors, (fingerprint,)).rowcount
             self._db.execute("DELETE FROM vector_models WHERE fingerprint = ?", (fingerprint,))
-        except BaseException:
-            self._db.execute("ROLLBACK TO forget")
-            raise
-        finally:
-            self._db.execute("RELEASE forget")
         return count
 
 
@@ -240,37 +228,22 @@ class CodeJournal:
         known = np.zeros(len(keys), np.bool_)
         if self._db is None and not self._path.is_file():
             return known
-        db, number = self._open(), self._number(name)
-        places: dict[bytes, list[int]] = {}
-        for place, key in enumerate(keys):
-            places.setdefault(key, []).append(place)
-        distinct = list(places)
-        for start in range(0, len(distinct), _AT_ONCE):
-            some = distinct[start : start + _AT_ONCE]
-            marks = ",".join("?" * len(some))
-            query = f"SELECT text, row FROM codes WHERE format = ? AND text IN ({marks})"  # noqa: S608
-            for key, blob in db.execute(query, (number, *some)):
-                row, seal = blob[:-_SUM], blob[-_SUM:]
-                if len(row) == out[0].nbytes and seal == _sum(name, key, row):
-                    out[places[key]] = np.frombuffer(row, out.dtype).reshape(out.shape[1:])
-                    known[places[key]] = True
+        places, query = _places(keys), "SELECT text, row FROM codes WHERE format = ? AND text IN (KEYS)"
+        found = select_in(self._open(), query, (self._number(name),), [*places])
+        for key, blob in chain.from_iterable(found):
+            row, seal = blob[:-_SUM], blob[-_SUM:]
+            if len(row) == out[0].nbytes and seal == _sum(name, key, row):
+                out[places[key]] = np.frombuffer(row, out.dtype).reshape(out.shape[1:])
+                known[places[key]] = True
         return known
 
     def put(self, name: str, keys: Sequence[bytes], rows: NDArray[Any]) -> None:
         """Store rows under this name in one transaction."""
         db, number = self._open(), self._number(name)
         blobs = ((key, row.tobytes()) for key, row in zip(keys, rows, strict=True))
-        db.execute("BEGIN IMMEDIATE")
-        try:
-            db.executemany(
-                "INSERT OR REPLACE INTO codes VALUES (?, ?, ?)",
-                ((number, key, blob + _sum(name, key, blob)) for key, blob in blobs),
-            )
-        except BaseException:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
-            raise
-        db.execute("COMMIT")
+        sealed = ((number, key, blob + _sum(name, key, blob)) for key, blob in blobs)
+        with transaction(db):
+            db.executemany("INSERT OR REPLACE INTO codes VALUES (?, ?, ?)", sealed)
 
     def close(self) -> None:
         """Close the file without deleting it."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import ExtensionError, IndexDamaged, KetragError
-from ketrag_fast.storage.file_records import REPAIR
+from ketrag_fast.storage.io_errors import REPAIR
 from ketrag_fast.storage.manifest import Manifest, StageRecord
 from ketrag_fast.systems.registry import Registry, registry
 from ketrag_fast.systems.shared import has_model

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from ketrag_fast.types.answers import Answer, AnswerSentence, Citation, Quote
     from ketrag_fast.types.contexts import Cited, Context, Copy, Lazy, Passage
     from ketrag_fast.types.documents import Document, Failure, Listed, Section, Span
-    from ketrag_fast.types.entities import Entity, Relation
-    from ketrag_fast.types.graph_views import GraphEdge, GraphNode, GraphView
+    from ketrag_fast.types.graphs import Entity, GraphEdge, GraphNode, GraphView, Relation
     from ketrag_fast.types.hits import Excerpt, Files, Hit, Hits, Match, Place, ShownLine
     from ketrag_fast.types.locations import Location, Locator
     from ketrag_fast.types.reports import BuildReport, StageReport, Usage
@@ -28,87 +27,27 @@ if TYPE_CHECKING:
         ThemeSummary,
     )
 
-_HOMES = {
-    "Answer": "answers",
-    "AnswerSentence": "answers",
-    "BuildReport": "reports",
-    "Citation": "answers",
-    "Cited": "contexts",
-    "Context": "contexts",
-    "Copy": "contexts",
-    "Document": "documents",
-    "Entity": "entities",
-    "Excerpt": "hits",
-    "Failure": "documents",
-    "Files": "hits",
-    "GraphEdge": "graph_views",
-    "GraphNode": "graph_views",
-    "GraphView": "graph_views",
-    "Hit": "hits",
-    "Hits": "hits",
-    "Lazy": "contexts",
-    "Listed": "documents",
-    "Location": "locations",
-    "Locator": "locations",
-    "Match": "hits",
-    "Passage": "contexts",
-    "Place": "hits",
-    "Quote": "answers",
-    "Relation": "entities",
-    "Section": "documents",
-    "ShownLine": "hits",
-    "Span": "documents",
-    "StageReport": "reports",
-    "Theme": "themes",
-    "ThemeDocument": "themes",
-    "ThemePeriod": "themes",
-    "ThemeQuote": "themes",
-    "Themes": "themes",
-    "ThemeSummaries": "themes",
-    "ThemeSummary": "themes",
-    "Usage": "reports",
-}
-
+# fmt: off
 __all__ = [
-    "Answer",
-    "AnswerSentence",
-    "BuildReport",
-    "Citation",
-    "Cited",
-    "Context",
-    "Copy",
-    "Document",
-    "Entity",
-    "Excerpt",
-    "Failure",
-    "Files",
-    "GraphEdge",
-    "GraphNode",
-    "GraphView",
-    "Hit",
-    "Hits",
-    "Lazy",
-    "Listed",
-    "Location",
-    "Locator",
-    "Match",
-    "Passage",
-    "Place",
-    "Quote",
-    "Relation",
-    "Section",
-    "ShownLine",
-    "Span",
-    "StageReport",
-    "Theme",
-    "ThemeDocument",
-    "ThemePeriod",
-    "ThemeQuote",
-    "ThemeSummaries",
-    "ThemeSummary",
-    "Themes",
-    "Usage",
+    "Answer", "AnswerSentence", "BuildReport", "Citation", "Cited", "Context", "Copy", "Document", "Entity",
+    "Excerpt", "Failure", "Files", "GraphEdge", "GraphNode", "GraphView", "Hit", "Hits", "Lazy", "Listed",
+    "Location", "Locator", "Match", "Passage", "Place", "Quote", "Relation", "Section", "ShownLine", "Span",
+    "StageReport", "Theme", "ThemeDocument", "ThemePeriod", "ThemeQuote", "ThemeSummaries", "ThemeSummary",
+    "Themes", "Usage",
 ]
+# fmt: on
+_HOMES = {
+    **dict.fromkeys(("Answer", "AnswerSentence", "Citation", "Quote"), "answers"),
+    **dict.fromkeys(("Cited", "Context", "Copy", "Lazy", "Passage"), "contexts"),
+    **dict.fromkeys(("Document", "Failure", "Listed", "Section", "Span"), "documents"),
+    **dict.fromkeys(("Entity", "GraphEdge", "GraphNode", "GraphView", "Relation"), "graphs"),
+    **dict.fromkeys(("Excerpt", "Files", "Hit", "Hits", "Match", "Place", "ShownLine"), "hits"),
+    **dict.fromkeys(("Location", "Locator"), "locations"),
+    **dict.fromkeys(("BuildReport", "StageReport", "Usage"), "reports"),
+    **dict.fromkeys(("Theme", "ThemeDocument", "ThemePeriod", "ThemeQuote"), "themes"),
+    **dict.fromkeys(("ThemeSummaries", "ThemeSummary", "Themes"), "themes"),
+}
+"""The module of each name."""
 
 
 def __getattr__(name: str) -> Any:
@@ -121,4 +60,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted({*globals(), *__all__})

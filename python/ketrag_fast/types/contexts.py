@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Generic, TypeVar, overload
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
-from ketrag_fast.types.documents import Section, Span
-from ketrag_fast.types.locations import Location
+from ketrag_fast.types.documents import Record, Section, Span
 
+if TYPE_CHECKING:
+    from ketrag_fast.types.locations import Location
+
+NOTHING_FITS: Final = "no passage is relevant enough: the documents may not answer this query"
 T = TypeVar("T")
 
 
@@ -29,7 +32,7 @@ class Cited:
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class Copy(Record):
     """A unit that is left out of the context because its text equals, or nearly equals, that of a passage.
 
     Examples:
@@ -42,10 +45,6 @@ class Copy:
     title: str
     start: int
     end: int
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON form that the command prints."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +136,29 @@ def _spans(spans: Sequence[Span]) -> list[dict[str, Any]]:
     return [span.to_json() for span in spans]
 
 
-class Lazy(Sequence[T], Generic[T]):
+class Items(Sequence[T], Generic[T]):
+    """Base of sequences whose items are those of another one."""
+
+    __slots__ = ()
+
+    def _all(self) -> Sequence[T]:
+        raise NotImplementedError
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[T]: ...
+    def __getitem__(self, index: int | slice) -> T | Sequence[T]:
+        return self._all()[index]
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._all())
+
+
+class Lazy(Items[T]):
     """A sequence that is computed on first access, because many callers only need a context's text.
 
     Examples:
@@ -158,19 +179,6 @@ class Lazy(Sequence[T], Generic[T]):
             self._items = tuple(make())
             self._make = None
         return self._items
-
-    @overload
-    def __getitem__(self, index: int) -> T: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[T]: ...
-    def __getitem__(self, index: int | slice) -> T | Sequence[T]:
-        return self._all()[index]
-
-    def __len__(self) -> int:
-        return len(self._all())
-
-    def __iter__(self) -> Iterator[T]:
-        return iter(self._all())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)

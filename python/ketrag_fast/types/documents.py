@@ -1,12 +1,18 @@
-"""Documents, pieces of documents, and failures to read documents."""
+"""Documents, alone and in columns, pieces of documents, and failures to read documents."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from ketrag_fast.types.locations import Locator
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ketrag_fast.types.locations import Locator
+
+    Packed = tuple[NDArray[np.uint8], NDArray[np.uint64]]
 
 ENCODING: Final = "encoding"
 """Code: the file's encoding was guessed. Also the name of a metadata field and of a kind of locator."""
@@ -18,6 +24,18 @@ FORMAT: Final = "format"
 """Code: the file was skipped because no reader supports its format."""
 NOTES: Final = frozenset((ENCODING, GENERATED, HIDDEN))
 """Codes of a `Failure` that readers yield as a notice rather than an error."""
+_ENTRY: Final = 16
+"""Number of characters that `readers.within` adds for each document."""
+
+
+class Record:
+    """Base of data classes whose JSON form is their fields."""
+
+    __slots__ = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form that the command prints."""
+        return asdict(self)  # type: ignore[call-overload,no-any-return] # a data class
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +58,49 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class DocumentBatch:
+    """Documents that a reader read together. Each has an id, and a text that is not blank.
+
+    `contents` are the documents' content hashes (32 bytes each). `packed` has
+    the keys `id`, `title` and `text`, each with a UTF-8 blob and its n + 1 offsets.
+
+    >>> batch = DocumentBatch(["a"], ["Title"], ["Text."], [bytes(32)], {})
+    >>> len(batch), batch.characters, [document.id for document in batch.documents()]
+    (1, 27, ['a'])
+    """
+
+    ids: list[str]
+    titles: list[str]
+    texts: list[str]
+    contents: list[bytes]
+    packed: Mapping[str, Packed]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def characters(self) -> int:
+        """Total number of characters as `readers.within` counts them."""
+        own = sum(map(len, self.texts)) + sum(map(len, self.ids)) + sum(map(len, self.titles))
+        return own + _ENTRY * len(self.ids)
+
+    def part(self, start: int, stop: int) -> DocumentBatch:
+        """Return a range of adjacent documents."""
+        packed: dict[str, Packed] = {}
+        for name, (blob, offsets) in self.packed.items():
+            ends = offsets[start : stop + 1]
+            packed[name] = blob[int(ends[0]) : int(ends[-1])], ends - ends[0]
+        own = slice(start, stop)
+        return DocumentBatch(self.ids[own], self.titles[own], self.texts[own], self.contents[own], packed)
+
+    def documents(self) -> Iterator[Document]:
+        """Yield the documents one by one."""
+        for name, text, title in zip(self.ids, self.texts, self.titles, strict=True):
+            yield Document(name, text, title, {})
+
+
+@dataclass(frozen=True, slots=True)
+class Failure(Record):
     """A document, or a line such as `file.jsonl:12`, that could not be read, and the reason.
 
     `code` is "document"; "part" if the rest of the document is indexed; "chunk" for extraction by an LLM;
@@ -56,13 +116,9 @@ class Failure:
     code: str
     message: str
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON form that the command prints."""
-        return {"document": self.document, "code": self.code, "message": self.message}
-
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class Span(Record):
     """A piece of a document: `document.text[start:end] == text`, offsets in code points.
 
     Examples:
@@ -77,13 +133,9 @@ class Span:
     end: int
     text: str
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON form that the command prints."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(Record):
     """A document in a listing: its id, title, first unit and number of units.
 
     Examples:
@@ -96,10 +148,6 @@ class Listed:
     unit: int
     units: int
     metadata: Mapping[str, Any] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON form that the service sends."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

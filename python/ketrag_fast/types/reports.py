@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
-from ketrag_fast.types.documents import Failure
+from ketrag_fast.types.documents import Failure, Record
 
 
 @dataclass(frozen=True, slots=True)
-class StageReport:
+class StageReport(Record):
     """How a stage was built: `how` is "ran", "resumed" (an interrupted build) or "reused" (the last build).
 
     Examples:
@@ -23,13 +23,9 @@ class StageReport:
     seconds: float
     bytes: int
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON form that the command prints."""
-        return {"name": self.name, "how": self.how, "seconds": self.seconds, "bytes": self.bytes}
-
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Record):
     """Resources that one build used. Tokens are counted by the models.
 
     Only calls made in this build count, not cached vectors and replies. `memory` is the peak memory
@@ -51,10 +47,6 @@ class Usage:
     embedding_texts: int = 0
     embedding_tokens: int = 0
     memory: int | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON form that the command prints."""
-        return asdict(self)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Usage:

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ketrag_fast.types.documents import Record
 from ketrag_fast.types.locations import Location
 
 
 @dataclass(frozen=True, slots=True)
-class ThemeQuote:
+class ThemeQuote(Record):
     """A central sentence of a theme: `document.text[start:end] == text`, offsets in code points.
 
     Examples:
@@ -28,13 +29,9 @@ class ThemeQuote:
     unit: int
     location: Location = field(default_factory=dict)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON form that the command prints."""
-        return {**asdict(self), "location": dict(self.location)}
-
 
 @dataclass(frozen=True, slots=True)
-class ThemeDocument:
+class ThemeDocument(Record):
     """A document of a theme, its number of passages in the theme, and its most central passage (unit number).
 
     Examples:
@@ -47,13 +44,9 @@ class ThemeDocument:
     passages: int
     unit: int
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON form that the command prints."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
-class ThemePeriod:
+class ThemePeriod(Record):
     """A year, month or day: the number of the theme's passages, and their share of all passages in it.
 
     Examples:
@@ -65,13 +58,9 @@ class ThemePeriod:
     passages: int
     share: float
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON form that the command prints."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
-class ThemeSummary:
+class ThemeSummary(Record):
     """A title and summary of a theme, written by an LLM.
 
     Examples:
@@ -81,10 +70,6 @@ class ThemeSummary:
 
     title: str
     text: str
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON form that the command prints."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
-from typing import Final
-
-NOTHING_FITS: Final = "no passage is relevant enough: the documents may not answer this query"
 
 
 def counted(number: int, noun: str) -> str:

@@ -116,6 +116,20 @@ impl<'a, T> Items<'a, T> {
         self.value(self.len.wrapping_sub(1))
     }
 
+    /// Return the first position in a range whose value does not satisfy `is_before`, which holds for the values before
+    /// it. Only the values that the search compares are read.
+    pub fn partition_point(&self, range: Range<usize>, is_before: impl Fn(&T) -> bool) -> usize {
+        let Range { start: mut low, end: mut high } = range;
+        while low < high {
+            let middle = (low + high) / 2;
+            match is_before(&self[middle]) {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        low
+    }
+
     /// Return the values at `at` and `at + 1`: where a row starts and ends. Panics if there are fewer.
     #[inline]
     pub fn pair(&self, at: usize) -> [T; 2]

@@ -60,29 +60,27 @@ unsafe fn tile<S: Lanes, const LOW: bool, const R: usize, const NV: usize>(
     ldc: usize,
     mut next: Next,
 ) {
-    // SAFETY: the caller's promise covers each pointer below; prefetched addresses need not be readable.
-    unsafe {
-        let mut sums = [[S::splat(0.0); NV]; R];
-        for _ in 0..k / WORDS {
-            for i in 0..WORDS {
-                word::<S, LOW, R, NV>(&mut sums, a.wrapping_add(i), lda, b.wrapping_add(i * ks), vs);
-            }
-            for _ in 0..next.lines {
-                S::prefetch(next.at);
-                next.at = next.at.wrapping_add(LINE);
-            }
-            a = a.wrapping_add(WORDS);
-            b = b.wrapping_add(WORDS * ks);
+    // Covers each pointer below; prefetched addresses need not be readable.
+    let mut sums = [[S::splat(0.0); NV]; R];
+    for _ in 0..k / WORDS {
+        for i in 0..WORDS {
+            word::<S, LOW, R, NV>(&mut sums, a.wrapping_add(i), lda, b.wrapping_add(i * ks), vs);
         }
-        for _ in 0..k % WORDS {
-            word::<S, LOW, R, NV>(&mut sums, a, lda, b, vs);
-            a = a.wrapping_add(1);
-            b = b.wrapping_add(ks);
+        for _ in 0..next.lines {
+            S::prefetch(next.at);
+            next.at = next.at.wrapping_add(LINE);
         }
-        for r in 0..R {
-            for v in 0..NV {
-                S::store(c.add(r * ldc + v * S::N), sums[r][v]);
-            }
+        a = a.wrapping_add(WORDS);
+        b = b.wrapping_add(WORDS * ks);
+    }
+    for _ in 0..k % WORDS {
+        word::<S, LOW, R, NV>(&mut sums, a, lda, b, vs);
+        a = a.wrapping_add(1);
+        b = b.wrapping_add(ks);
+    }
+    for r in 0..R {
+        for v in 0..NV {
+            S::store(c.add(r * ldc + v * S::N), sums[r][v]);
         }
     }
 }
@@ -99,18 +97,15 @@ unsafe fn word<S: Lanes, const LOW: bool, const R: usize, const NV: usize>(
     b: *const f32,
     vs: usize,
 ) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let mut column = [S::splat(0.0); NV];
+    let mut column = [S::splat(0.0); NV];
+    for v in 0..NV {
+        column[v] = S::load(b.add(v * vs));
+    }
+    for r in 0..R {
+        let x = S::spread(a.add(r * lda));
         for v in 0..NV {
-            column[v] = S::load(b.add(v * vs));
-        }
-        for r in 0..R {
-            let x = S::spread(a.add(r * lda));
-            for v in 0..NV {
-                sums[r][v] =
-                    if LOW { S::dot2(sums[r][v], x, column[v]) } else { S::fma(x, column[v], sums[r][v]) };
-            }
+            sums[r][v] =
+                if LOW { S::dot2(sums[r][v], x, column[v]) } else { S::fma(x, column[v], sums[r][v]) };
         }
     }
 }
@@ -137,8 +132,7 @@ pub unsafe fn any_tile<S: Lanes, const LOW: bool>(
 ) {
     macro_rules! go {
         ($r:literal, $v:literal) => {
-            // SAFETY: the caller's promise.
-            unsafe { tile::<S, LOW, $r, $v>(k, a, lda, b, vs, ks, c, ldc, next) }
+            tile::<S, LOW, $r, $v>(k, a, lda, b, vs, ks, c, ldc, next)
         };
     }
     macro_rules! rows {
@@ -146,11 +140,11 @@ pub unsafe fn any_tile<S: Lanes, const LOW: bool>(
             match rows {
                 1 => go!(1, $v),
                 2 => go!(2, $v),
-                3 => go!(3, $v),
-                4 => go!(4, $v),
-                5 => go!(5, $v),
-                6 => go!(6, $v),
                 // Not compiled for machines with smaller blocks.
+                3 if S::ROWS > 2 => go!(3, $v),
+                4 if S::ROWS > 2 => go!(4, $v),
+                5 if S::ROWS > 2 => go!(5, $v),
+                6 if S::ROWS > 2 => go!(6, $v),
                 7 if S::ROWS > 6 => go!(7, $v),
                 8 if S::ROWS > 6 => go!(8, $v),
                 _ => unreachable!("a block has at most S::ROWS rows"),

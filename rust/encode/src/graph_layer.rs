@@ -53,7 +53,7 @@ impl<'a> Messages<'a> {
     pub fn new(edges: CsrView<'a>, factors: &'a [f32], weights: &'a [f32]) -> Result<Self> {
         let n = edges.rows();
         if edges.columns != n || weights.len() != n {
-            return Err(Error::input(format!("{} weights are not of {n} texts", weights.len())));
+            return Err(Error::input(format!("there are {} weights for {n} texts", weights.len())));
         }
         if factors.len() != edges.indices.len() {
             return Err(Error::input(format!(
@@ -113,7 +113,7 @@ impl Layer {
             return Err(Error::input("the matrices of a layer differ in their shapes"));
         }
         if heads == 0 || !shape.1.is_multiple_of(heads) {
-            return Err(Error::input(format!("{} outputs are not of {heads} heads", shape.1)));
+            return Err(Error::input(format!("{} outputs cannot be divided among {heads} heads", shape.1)));
         }
         Ok(Self { own, value, query, key, heads })
     }

@@ -31,6 +31,8 @@
 
 // Kernels index parallel arrays of registers.
 #![allow(clippy::needless_range_loop)]
+// An unsafe function says once what its caller promises, not again at each instruction.
+#![allow(unsafe_op_in_unsafe_fn)]
 
 // Modules of lower crates, under the names that they have in this crate.
 use ketrag_base::{cpu, error, memory, parallel, progress, sparse, store};
@@ -52,17 +54,14 @@ pub mod graph_layer;
 pub mod graph_matrix;
 pub mod graph_network;
 mod kernel;
-mod layout;
 mod load;
 mod machine;
 mod model;
 mod norm;
 mod pool;
-mod precision;
 mod product;
 mod simd;
 mod span_tokens;
-mod spare;
 mod tensors;
 mod term_encoder;
 mod term_folder;
@@ -73,10 +72,10 @@ mod tokens;
 mod verify;
 mod word_head;
 
+pub use choice::Precision;
 pub use choice::Timing;
 pub use classifier::Classifier;
 pub use encoder::{Encoder, TextSpans};
 pub use extractor::{Extractor, Spans};
 pub use kernel::{Form, Kernel};
-pub use precision::Precision;
 pub use term_encoder::{Role, TermEncoder, TermRows};

@@ -2,10 +2,10 @@
 
 use super::attention::{Distances, Heads};
 use super::buffer::Buffer;
+use super::buffer::Layout;
 use super::bytes::product::Linear as ByteLinear;
 use super::config::{unsupported, Config, Family};
 use super::kernel::{Form, Kernel};
-use super::layout::Layout;
 use super::model::{Body, Layer, Layers};
 use super::norm::Norm;
 use super::product::Linear;
@@ -210,33 +210,16 @@ impl Weights {
         let (hidden, inner) = (self.config.hidden, self.config.intermediate);
         let names: [&str; 8] = match self.config.family {
             Family::DistilBert => [
-                "attention.q_lin",
-                "attention.k_lin",
-                "attention.v_lin",
-                "attention.out_lin",
-                "sa_layer_norm",
-                "ffn.lin1",
-                "ffn.lin2",
-                "output_layer_norm",
+                "attention.q_lin", "attention.k_lin", "attention.v_lin", "attention.out_lin",
+                "sa_layer_norm", "ffn.lin1", "ffn.lin2", "output_layer_norm",
             ],
             Family::Mpnet => [
-                "attention.attn.q",
-                "attention.attn.k",
-                "attention.attn.v",
-                "attention.attn.o",
-                "attention.LayerNorm",
-                "intermediate.dense",
-                "output.dense",
-                "output.LayerNorm",
+                "attention.attn.q", "attention.attn.k", "attention.attn.v", "attention.attn.o",
+                "attention.LayerNorm", "intermediate.dense", "output.dense", "output.LayerNorm",
             ],
             Family::Bert | Family::Roberta => [
-                "attention.self.query",
-                "attention.self.key",
-                "attention.self.value",
-                "attention.output.dense",
-                "attention.output.LayerNorm",
-                "intermediate.dense",
-                "output.dense",
+                "attention.self.query", "attention.self.key", "attention.self.value",
+                "attention.output.dense", "attention.output.LayerNorm", "intermediate.dense", "output.dense",
                 "output.LayerNorm",
             ],
         };
@@ -291,17 +274,11 @@ impl Weights {
                 "cls.predictions.decoder.bias",
             ],
             Family::DistilBert => [
-                "vocab_transform",
-                "vocab_layer_norm",
-                "vocab_projector.weight",
-                "vocab_projector.bias",
+                "vocab_transform", "vocab_layer_norm", "vocab_projector.weight", "vocab_projector.bias",
                 "vocab_projector.bias",
             ],
             Family::Roberta | Family::Mpnet => [
-                "lm_head.dense",
-                "lm_head.layer_norm",
-                "lm_head.decoder.weight",
-                "lm_head.bias",
+                "lm_head.dense", "lm_head.layer_norm", "lm_head.decoder.weight", "lm_head.bias",
                 "lm_head.decoder.bias",
             ],
         };

@@ -51,11 +51,9 @@ macro_rules! machine {
                     rows: usize, vectors: usize, k: usize, a: *const f32, lda: usize,
                     b: *const f32, vs: usize, ks: usize, c: *mut f32, ldc: usize, next: Next,
                 ) {
-                    // SAFETY: the caller's promise.
-                    unsafe { any_tile::<S, LOW>(rows, vectors, k, a, lda, b, vs, ks, c, ldc, next) }
+                    any_tile::<S, LOW>(rows, vectors, k, a, lda, b, vs, ks, c, ldc, next)
                 }
-                // SAFETY: the caller's promise.
-                unsafe { go::<Self, LOW>(rows, vectors, k, a, lda, b, vs, ks, c, ldc, next) }
+                go::<Self, LOW>(rows, vectors, k, a, lda, b, vs, ks, c, ldc, next)
             }
         }
         impl<$($param)*> Machine for $lanes {
@@ -64,22 +62,18 @@ macro_rules! machine {
                 unsafe fn go<S: Machine, const LOW: bool>(
                     layer: &Linear, rows: usize, input: &[f32], then: Then<'_>,
                 ) {
-                    // SAFETY: the caller's promise.
-                    unsafe { layer.run::<S, LOW>(rows, input, then) }
+                    layer.run::<S, LOW>(rows, input, then)
                 }
-                // SAFETY: the caller's promise.
-                unsafe { go::<Self, LOW>(layer, rows, input, then) }
+                go::<Self, LOW>(layer, rows, input, then)
             }
             unsafe fn norm<const LOW: bool>(norm: &Norm, rows: usize, x: &mut [f32], low: &mut [f32]) {
                 $(#[$features])*
                 unsafe fn go<S: Lanes, const LOW: bool>(
                     norm: &Norm, rows: usize, x: &mut [f32], low: &mut [f32],
                 ) {
-                    // SAFETY: the caller's promise.
-                    unsafe { norm.run::<S, LOW>(rows, x, low) }
+                    norm.run::<S, LOW>(rows, x, low)
                 }
-                // SAFETY: the caller's promise.
-                unsafe { go::<Self, LOW>(norm, rows, x, low) }
+                go::<Self, LOW>(norm, rows, x, low)
             }
             unsafe fn attend<const LOW: bool>(
                 heads: Heads,
@@ -98,11 +92,9 @@ macro_rules! machine {
                     scratch: &mut Scratch,
                     out: &mut [f32],
                 ) {
-                    // SAFETY: the caller's promise.
-                    unsafe { attend::<S, LOW>(heads, length, projected, distances, scratch, out) }
+                    attend::<S, LOW>(heads, length, projected, distances, scratch, out)
                 }
-                // SAFETY: the caller's promise.
-                unsafe { go::<Self, LOW>(heads, length, projected, distances, scratch, out) }
+                go::<Self, LOW>(heads, length, projected, distances, scratch, out)
             }
         }
     };

@@ -2,9 +2,9 @@
 
 use super::attention::{Distances, Heads};
 use super::buffer::Buffer;
+use super::buffer::Layout;
 use super::bytes;
 use super::kernel::{Form, Kernel};
-use super::layout::Layout;
 use super::norm::Norm;
 use super::product::Linear;
 use super::simd::math::Activation;
@@ -84,7 +84,7 @@ impl Body {
             for (&id, place) in sequence.iter().zip(self.places.chunks_exact(stride)) {
                 let (id, second) = (id & !SECOND, id & SECOND != 0);
                 if second && self.second.is_empty() {
-                    return Err(Error::input("the model tells no second text from a first"));
+                    return Err(Error::input("the model has no type for a second text"));
                 }
                 if id as usize >= *count {
                     return Err(Error::input(format!("token {id}: the model's table has {count} rows")));

@@ -152,9 +152,11 @@ impl Dense {
             settings(&path)?.ok_or_else(|| Error::io(format!("{}: no such file", path.display())))?;
         let size = |name: &str| config.get(name).and_then(Value::as_u64).filter(|&n| n > 0 && n <= WIDEST);
         let wrong = |what: &str| Error::damaged(format!("{}: {what}", path.display()));
-        let outputs = size("out_features").ok_or_else(|| wrong("out_features is not a size"))? as usize;
+        let outputs = size("out_features")
+            .ok_or_else(|| wrong("out_features must be a positive whole number"))?
+            as usize;
         if size("in_features") != Some(inputs as u64) {
-            return Err(wrong("in_features is not the width of what comes before"));
+            return Err(wrong("in_features differs from the width of the layer before"));
         }
         for (name, usual) in
             [("module_input_name", "sentence_embedding"), ("module_output_name", "sentence_embedding")]

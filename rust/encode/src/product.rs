@@ -7,7 +7,7 @@
 
 use super::block::{row_blocks, Blocks, Next, LINE, ROWS, WIDEST, WORDS};
 use super::buffer::Buffer;
-use super::layout::Layout;
+use super::buffer::Layout;
 use super::simd;
 use super::simd::math::{activate, Activation};
 
@@ -93,13 +93,11 @@ impl Linear {
             Then::Operand(out) => (None, out),
             Then::Activated(kind, out) => (Some(kind), out),
             Then::Added(out) => {
-                // SAFETY: the caller's promise.
-                unsafe { self.added::<S, LOW>(rows, input, out) };
+                self.added::<S, LOW>(rows, input, out);
                 return;
             }
             Then::Highest(out) => {
-                // SAFETY: the caller's promise.
-                unsafe { self.highest::<S, LOW>(rows, input, out) };
+                self.highest::<S, LOW>(rows, input, out);
                 return;
             }
         };
@@ -205,18 +203,16 @@ impl Linear {
         input: &[f32],
         sums: &mut [f32; ROWS * WIDEST],
     ) {
-        // SAFETY: the caller's promise; a tile has room for every block.
-        unsafe {
-            let a = input.as_ptr().add(row * self.inner);
-            let b = self.packed.as_ptr().add(start * self.inner);
-            let c = sums.as_mut_ptr();
-            // The next panel's lines, spread over the blocks of this one: the share of this block.
-            let (panel, looks) = (width * self.inner, (self.inner / WORDS).max(1));
-            let lines = (panel / LINE).div_ceil(rows.div_ceil(S::ROWS) * looks).min(16);
-            let done = row.div_ceil(S::ROWS) * looks * lines * LINE;
-            let next = Next { at: b.wrapping_add(panel + done), lines: if done < panel { lines } else { 0 } };
-            S::block::<LOW>(count, width / S::N, self.inner, a, self.inner, b, S::N, width, c, WIDEST, next);
-        }
+        // A tile has room for every block.
+        let a = input.as_ptr().add(row * self.inner);
+        let b = self.packed.as_ptr().add(start * self.inner);
+        let c = sums.as_mut_ptr();
+        // The next panel's lines, spread over the blocks of this one: the share of this block.
+        let (panel, looks) = (width * self.inner, (self.inner / WORDS).max(1));
+        let lines = (panel / LINE).div_ceil(rows.div_ceil(S::ROWS) * looks).min(16);
+        let done = row.div_ceil(S::ROWS) * looks * lines * LINE;
+        let next = Next { at: b.wrapping_add(panel + done), lines: if done < panel { lines } else { 0 } };
+        S::block::<LOW>(count, width / S::N, self.inner, a, self.inner, b, S::N, width, c, WIDEST, next);
     }
 }
 

@@ -133,7 +133,7 @@ impl Tokens {
                 return Ok((whole[..at].to_vec(), whole[at + bare.len()..].to_vec()));
             }
         }
-        Err(Error::damaged("the tokeniser makes no tokens of plain letters"))
+        Err(Error::damaged("the tokeniser returns no tokens for plain letters"))
     }
 
     fn ids(&self, text: &str, special: bool) -> Result<Vec<u32>> {
@@ -174,7 +174,7 @@ impl Tokens {
         let limit = TruncationParams { max_length: self.longest, ..TruncationParams::default() };
         tokeniser
             .with_truncation(Some(limit))
-            .map_err(|e| Error::damaged(format!("the tokeniser cannot cut pairs: {e}")).caused_by(e))?;
+            .map_err(|e| Error::damaged(format!("the tokeniser cannot truncate pairs: {e}")).caused_by(e))?;
         Ok(Pairs { tokeniser, lower: self.lower })
     }
 
@@ -182,7 +182,9 @@ impl Tokens {
     /// tokeniser, after which its offsets are not those of the text.
     pub fn span_tokens(self) -> Result<SpanTokens> {
         if self.lower {
-            return Err(unsupported("a tokeniser behind do_lower_case, whose offsets are not the text's,"));
+            return Err(unsupported(
+                "a tokeniser with do_lower_case, which changes the offsets of the text,",
+            ));
         }
         SpanTokens::new(self.tokeniser, self.longest)
     }

@@ -44,7 +44,7 @@ pub fn unpack(bytes: &[u8]) -> Result<Vec<Page>> {
     let pages = input.list(Packed::page);
     match pages {
         Some(pages) if input.rest.is_empty() => Ok(pages),
-        _ => Err(Error::input("these bytes are not pages".to_string())),
+        _ => Err(Error::input("the bytes do not hold pages that `pack` wrote".to_string())),
     }
 }
 

@@ -1,88 +1,73 @@
 //! Bindings of the citation graph: its edges, and the messages passed along them.
 
-use super::arrays::{csr_out, matrix, slice, Array, CsrArrays, CsrIn, Matrix, Out, StoredRows};
-use super::door::{long, to_python, wrong};
-use ketrag_base::sparse::CsrView;
+use super::arrays::{csr_out, Array, CsrIn, CsrOut, Matrix, Out, StoredRows};
+use super::door::{long, to_python, wrong, Report};
 use ketrag_core::graph::citations::{self as graph, Texts};
 use ketrag_core::rank::messages::{pass, Buffers, Carried, Graph, Settings};
 use ketrag_core::search::candidates::{candidates, Wanted};
-use ketrag_core::vector::Vectors;
 use ketrag_encode::graph_layer::{Layer, Messages};
 use ketrag_encode::graph_matrix::Matrix as Packed;
 use ketrag_encode::graph_network::Network;
-use numpy::IntoPyArray;
 use pyo3::prelude::*;
 
 /// Return (in-neighbours of each text, relevance of each edge, product of the vectors of its ends).
 #[pyfunction]
 #[pyo3(signature = (first_text, vectors, words, word_count, word_weights, senders, most, *, threads=0, report=None))]
-#[allow(clippy::too_many_arguments)]
-pub fn citation_links<'py>(
-    py: Python<'py>,
-    first_text: Array<'py, u64>,
-    vectors: Matrix<'py, f32>,
-    words: CsrIn<'py>,
+pub fn citation_links(
+    py: Python<'_>,
+    first_text: Array<'_, u64>,
+    vectors: Matrix<'_, f32>,
+    words: CsrIn<'_>,
     word_count: usize,
-    word_weights: Array<'py, f64>,
-    senders: CsrIn<'py>,
+    word_weights: Array<'_, f64>,
+    senders: CsrIn<'_>,
     most: usize,
     threads: usize,
-    report: Option<&Bound<'py, PyAny>>,
-) -> PyResult<(CsrArrays<'py>, Out<'py, f64>, Out<'py, f64>)> {
-    let first_text = slice(&first_text, "first_text")?;
-    let (values, _, dim) = matrix(&vectors, "vectors")?;
-    let word_rows = (slice(&words.0, "words")?, slice(&words.1, "words")?);
-    let weights = slice(&word_weights, "word_weights")?;
-    let sender_rows = (slice(&senders.0, "senders")?, slice(&senders.1, "senders")?);
+    report: Report<'_, '_>,
+) -> PyResult<(CsrOut, Out<f64>, Out<f64>)> {
     let made = long(py, report, |progress| {
-        let words = CsrView::new(word_rows.0, word_rows.1, word_count)?;
-        let texts = Texts::new(first_text, Vectors::new(values, dim)?, words, weights)?;
+        let words = words.view(word_count)?;
+        let texts = Texts::new(&first_text, vectors.vectors()?, words, &word_weights)?;
         let documents = first_text.len().saturating_sub(1);
-        let senders = CsrView::new(sender_rows.0, sender_rows.1, documents)?;
+        let senders = senders.view(documents)?;
         graph::link(texts, senders, most, threads, progress)
     })?;
-    Ok((csr_out(py, made.edges), made.relevance.into_pyarray(py), made.near.into_pyarray(py)))
+    Ok((csr_out(made.edges), Out(made.relevance), Out(made.near)))
 }
 
 /// Return the cosine of the ends of each edge, at least 0.
 #[pyfunction]
 #[pyo3(signature = (edges, vectors, *, threads=0, report=None))]
-pub fn edge_alphas<'py>(
-    py: Python<'py>,
-    edges: CsrIn<'py>,
-    vectors: Matrix<'py, f32>,
+pub fn edge_alphas(
+    py: Python<'_>,
+    edges: CsrIn<'_>,
+    vectors: Matrix<'_, f32>,
     threads: usize,
-    report: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Out<'py, f32>> {
-    let (values, rows, dim) = matrix(&vectors, "vectors")?;
-    let (indptr, indices) = (slice(&edges.0, "edges")?, slice(&edges.1, "edges")?);
+    report: Report<'_, '_>,
+) -> PyResult<Out<f32>> {
     let made = long(py, report, |progress| {
-        let edges = CsrView::new(indptr, indices, rows)?;
-        graph::alphas(edges, &Vectors::new(values, dim)?, threads, progress)
+        let edges = edges.view(vectors.rows())?;
+        graph::alphas(edges, &vectors.vectors()?, threads, progress)
     })?;
-    Ok(made.into_pyarray(py))
+    Ok(Out(made))
 }
 
 /// Return the value of each text after `layers` rounds of messages.
 #[pyfunction]
 #[pyo3(signature = (edges, kinds, alphas, weights, values, *, share, layers=2, wanted=255, report=None))]
-#[allow(clippy::too_many_arguments)]
-pub fn pass_messages<'py>(
-    py: Python<'py>,
-    edges: CsrIn<'py>,
-    kinds: Array<'py, u8>,
-    alphas: Array<'py, f32>,
-    weights: Array<'py, f64>,
-    values: Array<'py, f64>,
+pub fn pass_messages(
+    py: Python<'_>,
+    edges: CsrIn<'_>,
+    kinds: Array<'_, u8>,
+    alphas: Array<'_, f32>,
+    weights: Array<'_, f64>,
+    values: Array<'_, f64>,
     share: f64,
     layers: usize,
     wanted: u8,
-    report: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Out<'py, f64>> {
-    let (indptr, indices) = (slice(&edges.0, "edges")?, slice(&edges.1, "edges")?);
-    let (kinds, alphas) = (slice(&kinds, "kinds")?, slice(&alphas, "alphas")?);
-    let weights = slice(&weights, "weights")?;
-    let mut state = slice(&values, "values")?.to_vec();
+    report: Report<'_, '_>,
+) -> PyResult<Out<f64>> {
+    let mut state = values.to_vec();
     for (name, bad) in [
         ("alphas", alphas.iter().position(|x| !x.is_finite())),
         ("weights", weights.iter().position(|x| !x.is_finite())),
@@ -93,45 +78,43 @@ pub fn pass_messages<'py>(
         }
     }
     let settings = Settings { share, layers };
-    let state = long(py, report, move |progress| {
-        let edges = CsrView::new(indptr, indices, indptr.len().saturating_sub(1))?;
-        let carried = Carried::new(Graph::new(edges, kinds, alphas)?, wanted)?;
-        pass(&carried, weights, &mut state, &settings, &mut Buffers::default(), progress)?;
+    long(py, report, |progress| {
+        let edges = edges.view(edges.rows())?;
+        let carried = Carried::new(Graph::new(edges, &kinds, &alphas)?, wanted)?;
+        pass(&carried, &weights, &mut state, &settings, &mut Buffers::default(), progress)?;
         Ok(state)
-    })?;
-    Ok(state.into_pyarray(py))
+    })
+    .map(Out)
 }
 
-/// Return the part of the graph relevant to a query: (texts, their similarity, the indices of those that are
-/// ranked, the edges among them, the index of each edge in the graph).
+/// Texts, their similarity, the indices of those that are ranked, the edges among them, and the index of
+/// each edge in the graph.
+type CandidatesOut = (Out<u32>, Out<f64>, Out<u32>, CsrOut, Out<u64>);
+
+/// Return the part of the graph relevant to a query.
 #[pyfunction]
 #[pyo3(signature = (vectors, vector, weights, edges, kinds, *, best, steps, wanted, threads=0))]
-#[allow(clippy::too_many_arguments, clippy::type_complexity)]
-pub fn citation_candidates<'py>(
-    py: Python<'py>,
-    vectors: StoredRows<'py>,
-    vector: Array<'py, f32>,
-    weights: Array<'py, f64>,
-    edges: CsrIn<'py>,
-    kinds: Array<'py, u8>,
+pub fn citation_candidates(
+    py: Python<'_>,
+    vectors: StoredRows<'_>,
+    vector: Array<'_, f32>,
+    weights: Array<'_, f64>,
+    edges: CsrIn<'_>,
+    kinds: Array<'_, u8>,
     best: usize,
     steps: usize,
     wanted: u8,
     threads: usize,
-) -> PyResult<(Out<'py, u32>, Out<'py, f64>, Out<'py, u32>, CsrArrays<'py>, Out<'py, u64>)> {
-    let slices = vectors.slices()?;
-    let (vector, weights) = (slice(&vector, "vector")?, slice(&weights, "weights")?);
-    let (indptr, indices) = (slice(&edges.0, "edges")?, slice(&edges.1, "edges")?);
-    let kinds = slice(&kinds, "kinds")?;
+) -> PyResult<CandidatesOut> {
     let found = long(py, None, |progress| {
-        let vectors = slices.rows()?;
-        let edges = CsrView::new(indptr, indices, vectors.len())?;
+        let vectors = vectors.rows()?;
+        let edges = edges.view(vectors.len())?;
         let wanted = Wanted { best, steps, kinds: wanted };
-        candidates(&vectors, vector, weights, (edges, kinds), wanted, (threads, progress))
+        candidates(&vectors, &vector, &weights, (edges, &kinds), wanted, (threads, progress))
     })?;
-    let edges = (found.indptr.into_pyarray(py), found.indices.into_pyarray(py));
-    let (texts, near) = (found.texts.into_pyarray(py), found.near.into_pyarray(py));
-    Ok((texts, near, found.ranked.into_pyarray(py), edges, found.edges.into_pyarray(py)))
+    let edges = (Out(found.indptr), Out(found.indices));
+    let (texts, near) = (Out(found.texts), Out(found.near));
+    Ok((texts, near, Out(found.ranked), edges, Out(found.edges)))
 }
 
 /// A matrix of weights and its bias.
@@ -139,8 +122,7 @@ type Weights<'py> = (Matrix<'py, f32>, Array<'py, f32>);
 type LayerWeights<'py> = (Weights<'py>, Weights<'py>, Weights<'py>, Weights<'py>);
 
 fn packed(given: &Weights<'_>) -> PyResult<Packed> {
-    let (values, inputs, _) = matrix(&given.0, "weights")?;
-    Packed::new(values, slice(&given.1, "bias")?, inputs).map_err(to_python)
+    Packed::new(&given.0, &given.1, given.0.rows()).map_err(to_python)
 }
 
 fn packed_layer(given: &LayerWeights<'_>, heads: usize) -> PyResult<Layer> {
@@ -169,50 +151,40 @@ impl GraphNetwork {
 
     /// Return a number from 0 to 1 for each edge from `senders` to `texts`, two parallel lists.
     #[pyo3(signature = (vectors, texts, senders, *, threads=0, report=None))]
-    fn weigh<'py>(
+    fn weigh(
         &self,
-        py: Python<'py>,
-        vectors: Matrix<'py, f32>,
-        texts: Array<'py, u32>,
-        senders: Array<'py, u32>,
+        py: Python<'_>,
+        vectors: Matrix<'_, f32>,
+        texts: Array<'_, u32>,
+        senders: Array<'_, u32>,
         threads: usize,
-        report: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Out<'py, f32>> {
-        let (values, _, dim) = matrix(&vectors, "vectors")?;
-        if dim != self.0.dimension() {
-            return Err(wrong(format!(
-                "the network of {} inputs does not fit {dim} values",
-                self.0.dimension()
-            )));
+        report: Report<'_, '_>,
+    ) -> PyResult<Out<f32>> {
+        if vectors.columns() != self.0.dimension() {
+            let (wanted, dim) = (self.0.dimension(), vectors.columns());
+            return Err(wrong(format!("vectors have {dim} columns, the network {wanted} inputs")));
         }
-        let (texts, senders) = (slice(&texts, "texts")?, slice(&senders, "senders")?);
-        let made = long(py, report, |progress| self.0.weigh(values, texts, senders, threads, progress))?;
-        Ok(made.into_pyarray(py))
+        long(py, report, |progress| self.0.weigh(&vectors, &texts, &senders, threads, progress)).map(Out)
     }
 
     /// Return the product of `vector` with the layers' output for each of the texts `ranked`, whose vectors
     /// are rows of `h`. `factors` are parallel to the edges, `weights` to the rows.
     #[pyo3(signature = (h, edges, factors, weights, vector, ranked, *, threads=0))]
-    #[allow(clippy::too_many_arguments)]
-    fn scores<'py>(
+    fn scores(
         &self,
-        py: Python<'py>,
-        h: Matrix<'py, f32>,
-        edges: CsrIn<'py>,
-        factors: Array<'py, f32>,
-        weights: Array<'py, f32>,
-        vector: Array<'py, f32>,
-        ranked: Array<'py, u32>,
+        py: Python<'_>,
+        h: Matrix<'_, f32>,
+        edges: CsrIn<'_>,
+        factors: Array<'_, f32>,
+        weights: Array<'_, f32>,
+        vector: Array<'_, f32>,
+        ranked: Array<'_, u32>,
         threads: usize,
-    ) -> PyResult<Out<'py, f64>> {
-        let (values, rows, _) = matrix(&h, "h")?;
-        let (indptr, indices) = (slice(&edges.0, "edges")?, slice(&edges.1, "edges")?);
-        let (factors, weights) = (slice(&factors, "factors")?, slice(&weights, "weights")?);
-        let (vector, ranked) = (slice(&vector, "vector")?, slice(&ranked, "ranked")?);
-        let made = long(py, None, |progress| {
-            let messages = Messages::new(CsrView::new(indptr, indices, rows)?, factors, weights)?;
-            self.0.scores(values, messages, vector, ranked, threads, progress)
-        })?;
-        Ok(made.into_pyarray(py))
+    ) -> PyResult<Out<f64>> {
+        long(py, None, |progress| {
+            let messages = Messages::new(edges.view(h.rows())?, &factors, &weights)?;
+            self.0.scores(&h, messages, &vector, &ranked, threads, progress)
+        })
+        .map(Out)
     }
 }

@@ -28,7 +28,7 @@ pub type Row = (u32, u32, u32);
 /// Returns the fields `page`, `location` and `metadata` of rows, without braces.
 pub type Describe<'a> = &'a dyn Fn(&[Row]) -> Option<Vec<Arc<[u8]>>>;
 
-/// Warning that no passage is relevant enough. The text is the same as in `ketrag_fast.query.contexts`.
+/// Warning that no passage is relevant enough. The text is the same as in `ketrag_fast.query.retrieval`.
 const NOTHING_FITS: &str = "no passage is relevant enough: the documents may not answer this query";
 
 /// The fields of a row if no document has metadata or locations.

@@ -87,6 +87,9 @@ pub fn of_index(py: Python<'_>, error: PyErr) -> PyErr {
     error
 }
 
+/// A function of Python that is called with (done, total).
+pub type Report<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
+
 /// Run a short kernel on this thread with the interpreter released.
 pub fn quick<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
     py.detach(|| reserve::keep().and_then(|()| caught(work))).map_err(to_python)
@@ -97,25 +100,19 @@ pub fn quick<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T> + Send) -
 /// check.
 pub fn long<T: Send>(
     py: Python<'_>,
-    report: Option<&Bound<'_, PyAny>>,
+    report: Report<'_, '_>,
     work: impl FnOnce(&Progress) -> Result<T> + Send,
 ) -> PyResult<T> {
     let (mut work, mut result) = (Some(work), None);
     watch(py, report, &mut |progress| {
         result = work.take().map(|work| caught(|| work(progress)));
     })?;
-    result
-        .unwrap_or_else(|| Err(Error::Internal("a kernel ended without a result".into())))
-        .map_err(to_python)
+    result.unwrap_or_else(|| Err(Error::Internal("a kernel returned no result".into()))).map_err(to_python)
 }
 
 /// Run `work` on another thread, as [`long`] does. This function is not generic: threads and signals are compiled once
 /// and not for every kernel.
-fn watch(
-    py: Python<'_>,
-    report: Option<&Bound<'_, PyAny>>,
-    work: &mut (dyn FnMut(&Progress) + Send),
-) -> PyResult<()> {
+fn watch(py: Python<'_>, report: Report<'_, '_>, work: &mut (dyn FnMut(&Progress) + Send)) -> PyResult<()> {
     let progress = Progress::none();
     let report: Option<Py<PyAny>> = report.map(|report| report.clone().unbind());
     let see = || {
@@ -138,7 +135,7 @@ fn watch(
                 let _ = send.send(());
             });
             if let Err(error) = started {
-                return Err(Error::memory(format!("no thread can be started: {error}")).caused_by(error));
+                return Err(Error::memory(format!("cannot start a thread: {error}")).caused_by(error));
             }
             while let Err(RecvTimeoutError::Timeout) = receive.recv_timeout(WATCH) {
                 if stopped.is_some() {

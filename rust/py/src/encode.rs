@@ -1,14 +1,13 @@
 //! Bindings of the native sentence encoder, of the cross-encoder, and of the model that quotes answers.
 
-use super::arrays::{matrix, matrix_out, slice, Array, Matrix, MatrixOut, Out};
-use super::door::{long, quick, wrong};
+use super::arrays::{Array, Matrix, MatrixOut, Out};
+use super::door::{long, quick, Report};
 use ketrag_base::progress::Progress;
 use ketrag_encode::{
     Classifier as Pairs, Encoder as Core, Extractor as Reader, Kernel, Precision, Role,
     TermEncoder as Weigher, TermRows as Rows, TextSpans, Timing,
 };
 use ketrag_text::strings::Strings;
-use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -17,7 +16,7 @@ use std::time::{Duration, Instant};
 const SMALL: usize = 2000;
 
 /// Vectors of texts and of spans, the texts' tokens, and windows beyond one per text.
-type EncodedSpans<'py> = (MatrixOut<'py, f32>, MatrixOut<'py, f32>, u64, u64);
+type EncodedSpans = (MatrixOut<f32>, MatrixOut<f32>, u64, u64);
 
 /// A loaded sentence encoder.
 #[pyclass(frozen, module = "ketrag_fast._core")]
@@ -36,7 +35,7 @@ impl Encoder {
         precision: &str,
         kernel: &str,
         threads: usize,
-        report: Option<&Bound<'_, PyAny>>,
+        report: Report<'_, '_>,
     ) -> PyResult<Self> {
         let core = long(py, report, |progress| {
             Core::open(&folder, Precision::named(precision)?, kernel, threads, progress)
@@ -46,95 +45,84 @@ impl Encoder {
 
     /// Return (a row for each text, the texts' tokens, windows beyond one per text).
     #[pyo3(signature = (texts, offsets, *, prompt="", threads=0, report=None))]
-    fn encode<'py>(
+    fn encode(
         &self,
-        py: Python<'py>,
-        texts: Array<'py, u8>,
-        offsets: Array<'py, u64>,
+        py: Python<'_>,
+        texts: Array<'_, u8>,
+        offsets: Array<'_, u64>,
         prompt: &str,
         threads: usize,
-        report: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<(MatrixOut<'py, f32>, u64, u64)> {
-        let (texts, offsets) = (slice(&texts, "texts")?, slice(&offsets, "offsets")?);
+        report: Report<'_, '_>,
+    ) -> PyResult<(MatrixOut<f32>, u64, u64)> {
         let found = if texts.len() < SMALL && offsets.len() < SMALL && report.is_none() {
-            let silent = ketrag_base::progress::Progress::none();
-            quick(py, || self.core.encode(&Strings::new(texts, offsets)?, prompt, threads, &silent))?
+            let silent = Progress::none();
+            quick(py, || self.core.encode(&Strings::new(&texts, &offsets)?, prompt, threads, &silent))?
         } else {
             long(py, report, |progress| {
-                self.core.encode(&Strings::new(texts, offsets)?, prompt, threads, progress)
+                self.core.encode(&Strings::new(&texts, &offsets)?, prompt, threads, progress)
             })?
         };
-        let rows = matrix_out(py, found.vectors, [offsets.len() - 1, self.core.dimension()])?;
+        let rows = MatrixOut(found.vectors, [offsets.len() - 1, self.core.dimension()]);
         Ok((rows, found.tokens, found.more))
     }
 
     /// Return (a row for each text, a row for each span, the texts' tokens, windows beyond one per text). The
     /// spans of text `i` are rows `indptr[i]` to `indptr[i + 1]` of `spans`, in bytes.
     #[pyo3(signature = (texts, offsets, indptr, spans, *, prompt="", threads=0, report=None))]
-    #[allow(clippy::too_many_arguments)]
-    fn encode_spans<'py>(
+    fn encode_spans(
         &self,
-        py: Python<'py>,
-        texts: Array<'py, u8>,
-        offsets: Array<'py, u64>,
-        indptr: Array<'py, u64>,
-        spans: Matrix<'py, u32>,
+        py: Python<'_>,
+        texts: Array<'_, u8>,
+        offsets: Array<'_, u64>,
+        indptr: Array<'_, u64>,
+        spans: Matrix<'_, u32>,
         prompt: &str,
         threads: usize,
-        report: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<EncodedSpans<'py>> {
-        let (texts, offsets) = (slice(&texts, "texts")?, slice(&offsets, "offsets")?);
-        let (values, count, columns) = matrix(&spans, "spans")?;
-        let (pairs, rest) = values.as_chunks::<2>();
-        if columns != 2 || !rest.is_empty() {
-            return Err(wrong("spans must have two columns".to_owned()));
-        }
-        let spans = TextSpans { indptr: slice(&indptr, "indptr")?, spans: pairs };
+        report: Report<'_, '_>,
+    ) -> PyResult<EncodedSpans> {
+        let own = TextSpans { indptr: &indptr, spans: spans.rows_of("spans")? };
         let found = long(py, report, |progress| {
-            self.core.encode_spans(&Strings::new(texts, offsets)?, &spans, prompt, threads, progress)
+            self.core.encode_spans(&Strings::new(&texts, &offsets)?, &own, prompt, threads, progress)
         })?;
-        let dimension = self.core.dimension();
-        let rows = matrix_out(py, found.vectors, [offsets.len() - 1, dimension])?;
-        Ok((rows, matrix_out(py, found.spans, [count, dimension])?, found.tokens, found.more))
+        let shape = |rows| [rows, self.core.dimension()];
+        let rows = MatrixOut(found.vectors, shape(offsets.len() - 1));
+        Ok((rows, MatrixOut(found.spans, shape(spans.rows())), found.tokens, found.more))
     }
 
     /// Return the number of tokens of each text, in all its windows.
     #[pyo3(signature = (texts, offsets, *, prompt="", threads=0, report=None))]
-    fn lengths<'py>(
+    fn lengths(
         &self,
-        py: Python<'py>,
-        texts: Array<'py, u8>,
-        offsets: Array<'py, u64>,
+        py: Python<'_>,
+        texts: Array<'_, u8>,
+        offsets: Array<'_, u64>,
         prompt: &str,
         threads: usize,
-        report: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Out<'py, u64>> {
-        let (texts, offsets) = (slice(&texts, "texts")?, slice(&offsets, "offsets")?);
-        let lengths = long(py, report, |progress| {
-            self.core.lengths(&Strings::new(texts, offsets)?, prompt, threads, progress)
-        })?;
-        Ok(lengths.into_pyarray(py))
+        report: Report<'_, '_>,
+    ) -> PyResult<Out<u64>> {
+        long(py, report, |progress| {
+            self.core.lengths(&Strings::new(&texts, &offsets)?, prompt, threads, progress)
+        })
+        .map(Out)
     }
 
     /// Return the number of tokens of each text, without the prompt and without truncation.
     #[pyo3(signature = (texts, offsets, *, threads=0, report=None))]
-    fn counts<'py>(
+    fn counts(
         &self,
-        py: Python<'py>,
-        texts: Array<'py, u8>,
-        offsets: Array<'py, u64>,
+        py: Python<'_>,
+        texts: Array<'_, u8>,
+        offsets: Array<'_, u64>,
         threads: usize,
-        report: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Out<'py, u64>> {
-        let (texts, offsets) = (slice(&texts, "texts")?, slice(&offsets, "offsets")?);
-        let counts =
-            long(py, report, |progress| self.core.counts(&Strings::new(texts, offsets)?, threads, progress))?;
-        Ok(counts.into_pyarray(py))
+        report: Report<'_, '_>,
+    ) -> PyResult<Out<u64>> {
+        long(py, report, |progress| self.core.counts(&Strings::new(&texts, &offsets)?, threads, progress))
+            .map(Out)
     }
 
     /// Return the lowest cosine to f32 on the built-in texts.
     #[pyo3(signature = (*, threads=0, report=None))]
-    fn closeness(&self, py: Python<'_>, threads: usize, report: Option<&Bound<'_, PyAny>>) -> PyResult<f64> {
+    fn closeness(&self, py: Python<'_>, threads: usize, report: Report<'_, '_>) -> PyResult<f64> {
         long(py, report, |progress| self.core.closeness(threads, progress))
     }
 
@@ -181,7 +169,7 @@ impl Encoder {
 
     /// Return a digest of the files and the precision.
     #[pyo3(signature = (*, report=None))]
-    fn fingerprint(&self, py: Python<'_>, report: Option<&Bound<'_, PyAny>>) -> PyResult<String> {
+    fn fingerprint(&self, py: Python<'_>, report: Report<'_, '_>) -> PyResult<String> {
         long(py, report, |progress| self.core.fingerprint(progress))
     }
 }
@@ -212,20 +200,18 @@ impl Classifier {
 
     /// Return a score for each text with the query, within `seconds`.
     #[pyo3(signature = (question, texts, offsets, *, threads=0, seconds=None))]
-    fn scores<'py>(
+    fn scores(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         question: &str,
-        texts: Array<'py, u8>,
-        offsets: Array<'py, u64>,
+        texts: Array<'_, u8>,
+        offsets: Array<'_, u64>,
         threads: usize,
         seconds: Option<f64>,
-    ) -> PyResult<Out<'py, f32>> {
-        let (texts, offsets) = (slice(&texts, "texts")?, slice(&offsets, "offsets")?);
+    ) -> PyResult<Out<f32>> {
         let progress = until(seconds);
-        let scores =
-            quick(py, || self.core.scores(question, &Strings::new(texts, offsets)?, threads, &progress))?;
-        Ok(scores.into_pyarray(py))
+        quick(py, || self.core.scores(question, &Strings::new(&texts, &offsets)?, threads, &progress))
+            .map(Out)
     }
 
     #[getter]
@@ -252,7 +238,7 @@ pub struct Extractor {
 }
 
 /// Starts, ends, scores, scores of "no answer", and whether the question was cut.
-type Spans<'py> = (Out<'py, u64>, Out<'py, u64>, Out<'py, f32>, Out<'py, f32>, bool);
+type Spans = (Out<u64>, Out<u64>, Out<f32>, Out<f32>, bool);
 
 #[pymethods]
 impl Extractor {
@@ -274,26 +260,19 @@ impl Extractor {
 
     /// Return the best span of each text, within `seconds`.
     #[pyo3(signature = (question, texts, offsets, *, threads=0, seconds=None))]
-    fn spans<'py>(
+    fn spans(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         question: &str,
-        texts: Array<'py, u8>,
-        offsets: Array<'py, u64>,
+        texts: Array<'_, u8>,
+        offsets: Array<'_, u64>,
         threads: usize,
         seconds: Option<f64>,
-    ) -> PyResult<Spans<'py>> {
-        let (texts, offsets) = (slice(&texts, "texts")?, slice(&offsets, "offsets")?);
+    ) -> PyResult<Spans> {
         let progress = until(seconds);
         let spans =
-            quick(py, || self.core.spans(question, &Strings::new(texts, offsets)?, threads, &progress))?;
-        Ok((
-            spans.starts.into_pyarray(py),
-            spans.ends.into_pyarray(py),
-            spans.scores.into_pyarray(py),
-            spans.none.into_pyarray(py),
-            spans.is_cut,
-        ))
+            quick(py, || self.core.spans(question, &Strings::new(&texts, &offsets)?, threads, &progress))?;
+        Ok((Out(spans.starts), Out(spans.ends), Out(spans.scores), Out(spans.none), spans.is_cut))
     }
 
     #[getter]
@@ -325,10 +304,10 @@ pub struct TermEncoder {
 }
 
 /// Row ends, ascending terms, and their weights.
-type TermRows<'py> = (Out<'py, u64>, Out<'py, u32>, Out<'py, f32>);
+type TermRows = (Out<u64>, Out<u32>, Out<f32>);
 
-fn term_rows(py: Python<'_>, rows: Rows) -> TermRows<'_> {
-    (rows.indptr.into_pyarray(py), rows.terms.into_pyarray(py), rows.weights.into_pyarray(py))
+fn term_rows(rows: Rows) -> TermRows {
+    (Out(rows.indptr), Out(rows.terms), Out(rows.weights))
 }
 
 #[pymethods]
@@ -342,7 +321,7 @@ impl TermEncoder {
         precision: &str,
         kernel: &str,
         threads: usize,
-        report: Option<&Bound<'_, PyAny>>,
+        report: Report<'_, '_>,
     ) -> PyResult<Self> {
         let core = long(py, report, |progress| {
             Weigher::open(&folder, Precision::named(precision)?, kernel, threads, progress)
@@ -352,36 +331,34 @@ impl TermEncoder {
 
     /// Return the terms of each document.
     #[pyo3(signature = (texts, offsets, *, threads=0, report=None))]
-    fn rows<'py>(
+    fn rows(
         &self,
-        py: Python<'py>,
-        texts: Array<'py, u8>,
-        offsets: Array<'py, u64>,
+        py: Python<'_>,
+        texts: Array<'_, u8>,
+        offsets: Array<'_, u64>,
         threads: usize,
-        report: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<TermRows<'py>> {
-        let (texts, offsets) = (slice(&texts, "texts")?, slice(&offsets, "offsets")?);
+        report: Report<'_, '_>,
+    ) -> PyResult<TermRows> {
         let rows = long(py, report, |progress| {
-            self.core.rows(&Strings::new(texts, offsets)?, Role::Document, threads, progress)
+            self.core.rows(&Strings::new(&texts, &offsets)?, Role::Document, threads, progress)
         })?;
-        Ok(term_rows(py, rows))
+        Ok(term_rows(rows))
     }
 
     /// Return the terms of each query, within `seconds`.
     #[pyo3(signature = (texts, offsets, *, threads=0, seconds=None))]
-    fn queries<'py>(
+    fn queries(
         &self,
-        py: Python<'py>,
-        texts: Array<'py, u8>,
-        offsets: Array<'py, u64>,
+        py: Python<'_>,
+        texts: Array<'_, u8>,
+        offsets: Array<'_, u64>,
         threads: usize,
         seconds: Option<f64>,
-    ) -> PyResult<TermRows<'py>> {
-        let (texts, offsets) = (slice(&texts, "texts")?, slice(&offsets, "offsets")?);
+    ) -> PyResult<TermRows> {
         let progress = until(seconds);
         let rows =
-            quick(py, || self.core.rows(&Strings::new(texts, offsets)?, Role::Query, threads, &progress))?;
-        Ok(term_rows(py, rows))
+            quick(py, || self.core.rows(&Strings::new(&texts, &offsets)?, Role::Query, threads, &progress))?;
+        Ok(term_rows(rows))
     }
 
     /// The size of the vocabulary.

@@ -1,19 +1,19 @@
 //! Mapped files, their hashes, and the patches of an index whose documents changed.
 
-use crate::arrays::{matrix, matrix_out, slice, Array, Matrix, MatrixOut, Out};
-use crate::door::{long, of_index, quick, to_python, wrong};
+use crate::arrays::{Array, Matrix, MatrixOut, Out};
+use crate::door::{long, of_index, quick, to_python, wrong, Report};
 use ketrag_base::error::{Error, Result};
 use ketrag_base::parallel::map_ranges;
 use ketrag_base::progress::Progress;
 use ketrag_base::store::patch::{Numbering, Patch, Piece};
 use ketrag_base::store::{
-    file_tree, pack_to, root, Kind, MappedArray, MappedFile, Patched, Shape, Tree, Value,
+    file_tree, pack_to, root, Item, Kind, MappedArray, MappedFile, Patched, Shape, Tree, Value,
 };
 use ketrag_core::generation::delta::{from_below, patches, Documents, New, Patches};
 use ketrag_core::generation::{Arrays, Held, Parts};
 use ketrag_core::graph::links_delta::Of;
 use ketrag_text::detection::Choice;
-use numpy::IntoPyArray;
+use numpy::{Element, IntoPyArray};
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -125,18 +125,18 @@ impl File {
         numbers: Option<Matrix<'_, u64>>,
         name: String,
     ) -> PyResult<Self> {
-        let (pieces, _, columns) = matrix(&pieces, "pieces")?;
-        let values = slice(&values, "values")?.to_vec();
-        let numbers = numbers.as_ref().map(|numbers| matrix(numbers, "numbers")).transpose()?;
-        if columns != 4 || numbers.is_some_and(|(_, _, columns)| columns != 2) {
-            return Err(wrong("pieces have four columns, numbers two"));
-        }
-        let pieces = pieces.chunks_exact(4);
-        let piece = |p: &[u64]| Piece { at: p[0], start: p[1], is_new: p[2] != 0, shift: p[3] as i64 };
-        let patch = Patch { pieces: pieces.map(piece).collect(), values, len: length };
-        let numbers = numbers.map(|(numbers, _, _)| {
-            let starts = numbers.chunks_exact(2).map(|x| x[0]).collect();
-            Arc::new(Numbering::from_parts(starts, numbers.chunks_exact(2).map(|x| x[1] as i64).collect()))
+        let piece = |&[at, start, is_new, shift]: &[u64; 4]| Piece {
+            at,
+            start,
+            is_new: is_new != 0,
+            shift: shift as i64,
+        };
+        let pieces = pieces.rows_of("pieces")?.iter().map(piece).collect();
+        let patch = Patch { pieces, values: values.to_vec(), len: length };
+        let numbers = numbers.as_ref().map(|numbers| numbers.rows_of::<2>("numbers")).transpose()?;
+        let numbers = numbers.map(|steps| {
+            let (starts, shifts) = steps.iter().map(|&[start, shift]| (start, shift as i64)).unzip();
+            Arc::new(Numbering::from_parts(starts, shifts))
         });
         let array = quick(py, || {
             let patched = Patched::new(self.shared()?, patch, numbers, name)?;
@@ -186,16 +186,15 @@ impl File {
 /// array `earlier` has, too, are copied from it.
 #[pyfunction]
 #[pyo3(signature = (data, dtype, shape, path, *, earlier=None, threads=0))]
-pub fn pack_file<'py>(
-    py: Python<'py>,
-    data: Array<'py, u8>,
+pub fn pack_file(
+    py: Python<'_>,
+    data: Array<'_, u8>,
     dtype: &str,
     shape: Vec<usize>,
     path: PathBuf,
     earlier: Option<PathBuf>,
     threads: usize,
 ) -> PyResult<Option<u64>> {
-    let data = slice(&data, "data")?;
     let Some(shape) = shape_of(dtype, &shape) else { return Ok(None) };
     quick(py, || {
         let failed =
@@ -204,7 +203,7 @@ pub fn pack_file<'py>(
         let earlier = earlier.map(|path| MappedFile::open(&path, None, None, None)).transpose()?;
         let earlier = earlier.as_ref().map(MappedFile::bytes);
         let mut out = BufWriter::new(file);
-        pack_to(shape, data, earlier, &mut out, threads, &Progress::none())
+        pack_to(shape, &data, earlier, &mut out, threads, &Progress::none())
     })
 }
 
@@ -222,25 +221,24 @@ fn shape_of(dtype: &str, shape: &[usize]) -> Option<Shape> {
 #[pyfunction]
 pub fn unpack_array<'py>(py: Python<'py>, file: FileIn<'py>) -> PyResult<Bound<'py, PyAny>> {
     let array = file.array().map_err(|e| of_index(py, to_python(e)))?;
-    let values = match array.kind() {
-        Kind::U8 => quick(py, || Ok(array.values::<u8>()?.to_vec())).map(|x| x.into_pyarray(py).into_any()),
-        Kind::U32 => quick(py, || Ok(array.values::<u32>()?.to_vec())).map(|x| x.into_pyarray(py).into_any()),
-        Kind::U64 => quick(py, || Ok(array.values::<u64>()?.to_vec())).map(|x| x.into_pyarray(py).into_any()),
-        Kind::I8 => quick(py, || Ok(array.values::<i8>()?.to_vec())).map(|x| x.into_pyarray(py).into_any()),
-        Kind::F32 => quick(py, || Ok(array.values::<f32>()?.to_vec())).map(|x| x.into_pyarray(py).into_any()),
-        Kind::F64 => return Err(wrong("arrays of F64 are not packed")),
-    };
-    values.map_err(|e| of_index(py, e))
+    match array.kind() {
+        Kind::U8 => unpacked::<u8>(py, &array),
+        Kind::U32 => unpacked::<u32>(py, &array),
+        Kind::U64 => unpacked::<u64>(py, &array),
+        Kind::I8 => unpacked::<i8>(py, &array),
+        Kind::F32 => unpacked::<f32>(py, &array),
+        Kind::F64 => Err(wrong("arrays of F64 are not packed")),
+    }
+}
+
+fn unpacked<'py, T: Item + Element>(py: Python<'py>, array: &MappedArray) -> PyResult<Bound<'py, PyAny>> {
+    let values = quick(py, || Ok(array.values::<T>()?.to_vec())).map_err(|e| of_index(py, e))?;
+    Ok(values.into_pyarray(py).into_any())
 }
 
 /// Return values `start` to `stop` of a stored array of bytes. Only their blocks are verified and unpacked.
 #[pyfunction]
-pub fn read_bytes<'py>(
-    py: Python<'py>,
-    file: FileIn<'py>,
-    start: usize,
-    stop: usize,
-) -> PyResult<Out<'py, u8>> {
+pub fn read_bytes(py: Python<'_>, file: FileIn<'_>, start: usize, stop: usize) -> PyResult<Out<u8>> {
     let array = file.array().map_err(|e| of_index(py, to_python(e)))?;
     let read = || {
         let items = array.items::<u8>()?;
@@ -249,7 +247,7 @@ pub fn read_bytes<'py>(
             false => Err(Error::input(format!("bytes {start} to {stop} of {} do not exist", items.len()))),
         }
     };
-    quick(py, read).map(|values| values.into_pyarray(py)).map_err(|e| of_index(py, e))
+    quick(py, read).map(Out).map_err(|e| of_index(py, e))
 }
 
 /// Return the BLAKE3 of a file (hexadecimal), and the concatenated hashes of its blocks: empty for a single
@@ -264,7 +262,7 @@ pub fn hash_file(py: Python<'_>, path: PathBuf) -> PyResult<(String, Bound<'_, P
 #[pyfunction]
 pub fn merge_hashes(hashes: &[u8], size: usize) -> PyResult<Option<String>> {
     let values: &[Value] =
-        bytemuck::try_cast_slice(hashes).map_err(|_| wrong("hashes have 32 bytes each"))?;
+        bytemuck::try_cast_slice(hashes).map_err(|_| wrong("the hashes must have 32 bytes each"))?;
     Ok(root(values, size).map(|digest| digest.to_hex().to_string()))
 }
 
@@ -274,7 +272,7 @@ const STATED: usize = 512;
 /// Return size and time of change (in ns since 1970) of files whose paths end with a zero byte each: (-1, -1) for a
 /// missing one. The size of a folder counts as 0.
 #[pyfunction]
-pub fn file_stamps<'py>(py: Python<'py>, paths: &[u8]) -> PyResult<MatrixOut<'py, i64>> {
+pub fn file_stamps(py: Python<'_>, paths: &[u8]) -> PyResult<MatrixOut<i64>> {
     let found = quick(py, || {
         let names: Vec<&[u8]> = match paths.split_last() {
             None => Vec::new(),
@@ -287,7 +285,7 @@ pub fn file_stamps<'py>(py: Python<'py>, paths: &[u8]) -> PyResult<MatrixOut<'py
         Ok(parts.concat())
     })?;
     let rows = found.len() / 2;
-    matrix_out(py, found, [rows, 2])
+    Ok(MatrixOut(found, [rows, 2]))
 }
 
 fn stamp(name: &[u8]) -> [i64; 2] {
@@ -308,7 +306,7 @@ fn stamp(name: &[u8]) -> [i64; 2] {
 /// Name, what the values number, number of pieces, number of new values, length.
 type Entry = (String, &'static str, usize, usize, u64);
 type Numbers = Vec<(&'static str, usize)>;
-type Found<'py> = (Vec<Entry>, Numbers, Out<'py, u64>, Out<'py, u64>, Out<'py, u64>);
+type Found = (Vec<Entry>, Numbers, Out<u64>, Out<u64>, Out<u64>);
 
 fn name_of(of: Of) -> &'static str {
     match of {
@@ -333,7 +331,6 @@ fn name_of(of: Of) -> &'static str {
 /// published ones first: the result is the changes of those below the last.
 #[pyfunction]
 #[pyo3(signature = (files, gone, before, new, *, language, behind=Vec::new(), report=None))]
-#[allow(clippy::too_many_arguments)]
 pub fn delta_patches<'py>(
     py: Python<'py>,
     files: BTreeMap<String, FileIn<'py>>,
@@ -342,8 +339,8 @@ pub fn delta_patches<'py>(
     new: BTreeMap<String, Array<'py, u64>>,
     language: &str,
     behind: Vec<BTreeMap<String, FileIn<'py>>>,
-    report: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Option<Found<'py>>> {
+    report: Report<'_, '_>,
+) -> PyResult<Option<Found>> {
     let choice = Choice::by_name(language).map_err(to_python)?;
     let arrays_of = |files: BTreeMap<String, FileIn<'py>>| -> Result<Arrays> {
         let held = files.into_iter().map(|(name, file)| Ok((name, file.held()?)));
@@ -351,15 +348,11 @@ pub fn delta_patches<'py>(
     };
     let arrays = arrays_of(files).map_err(to_python)?;
     let levels = behind.into_iter().map(arrays_of).collect::<Result<Vec<_>>>().map_err(to_python)?;
-    let (gone, before) = (slice(&gone, "gone")?, slice(&before, "before")?);
-    let new: New = new
-        .iter()
-        .map(|(name, values)| Ok((name.clone(), slice(values, name)?.to_vec())))
-        .collect::<PyResult<_>>()?;
+    let new: New = new.iter().map(|(name, values)| (name.clone(), values.to_vec())).collect();
     let found: Option<Patches> = long(py, report, |progress| {
         let parts = Parts::new(&arrays, language)?;
         let links = parts.links()?.ok_or_else(|| Error::damaged("the index has no links".to_owned()))?;
-        let documents = Documents { gone, before, new: &new, language: choice };
+        let documents = Documents { gone: &gone, before: &before, new: &new, language: choice };
         let Some(found) = patches(&arrays, links, &documents, progress)? else { return Ok(None) };
         levels.iter().try_fold(found, |found, level| from_below(level, found)).map(Some)
     })?;
@@ -379,5 +372,5 @@ pub fn delta_patches<'py>(
         numberings.push((name_of(of), starts.len()));
         starts.iter().zip(shifts).for_each(|(&start, &shift)| steps.extend([start, shift as u64]));
     }
-    Ok(Some((entries, numberings, pieces.into_pyarray(py), values.into_pyarray(py), steps.into_pyarray(py))))
+    Ok(Some((entries, numberings, Out(pieces), Out(values), Out(steps))))
 }

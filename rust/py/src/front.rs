@@ -1,6 +1,6 @@
 //! The HTTP front, and the plans of the queries that it answers without Python.
 
-use crate::arrays::{slice, Array, Matrix};
+use crate::arrays::{Array, Matrix};
 use crate::context_json::{Describe, Frame, Row, Timings};
 use crate::door::{of_index, quick, wrong};
 use crate::request::PyRequest;
@@ -12,7 +12,6 @@ use ketrag_base::progress::Progress;
 use ketrag_core::channels::Question;
 use ketrag_serve::backend::{Answer, Model, Plan, Vector, Vectors};
 use ketrag_serve::{Backend, Errors, Front, Limits, Rules, Whole};
-use numpy::PyUntypedArrayMethods;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::collections::HashMap;
@@ -84,7 +83,6 @@ impl PyFront {
     /// counts.
     #[new]
     #[pyo3(signature = (socket, application, plan, *, workers, connections, queue, batch, cache, body, question, deadline, read, idle, hosts, token, headers, busy, crowded, broken, stopping, counts=None))]
-    #[allow(clippy::too_many_arguments)]
     fn new(
         socket: i64,
         application: String,
@@ -230,7 +228,6 @@ impl PyPlan {
     /// `model` are embedded together; with `parallel` several threads may call `embed` at a time. `request` has one budget, and its deadline is not used.
     #[new]
     #[pyo3(signature = (searcher, request, *, mode, kind, generation, budget, cautions, fitting=None, describe=None, embed=None, model=0, parallel=false))]
-    #[allow(clippy::too_many_arguments)]
     fn new(
         searcher: Py<PySearcher>,
         request: Py<PyRequest>,
@@ -259,8 +256,7 @@ impl PyPlan {
         question: &str,
         vector: Option<Array<'py, f32>>,
     ) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let values = vector.as_ref().map(|vector| slice(vector, "vector")).transpose()?;
-        let vector = values.map(|values| Vector { values, milliseconds: 0.0 });
+        let vector = vector.as_deref().map(|values| Vector { values, milliseconds: 0.0 });
         let mut out = Vec::new();
         let answered = quick(py, || self.reply(question, vector, &Progress::none(), &mut out));
         let answered = answered.map_err(|e| of_index(py, e))?;
@@ -315,7 +311,7 @@ impl Plan for Served {
         let found = Python::attach(|py| -> PyResult<(Vec<f32>, usize)> {
             let found = call.call1(py, (questions.to_vec(), seconds))?;
             let array: Matrix<'_, f32> = found.bind(py).extract()?;
-            Ok((array.as_slice()?.to_vec(), array.shape()[1]))
+            Ok((array.to_vec(), array.columns()))
         });
         let (values, dimension) = found.ok()?;
         let milliseconds = started.elapsed().as_secs_f64() * 1000.0 / questions.len().max(1) as f64;

@@ -3,9 +3,9 @@
 //! PDFium is loaded by pypdfium2, which passes the addresses of its functions: calling them from Python takes longer
 //! than what they do. The interpreter is held during these calls, because PDFium must not be used by two threads.
 
-use crate::arrays::{strings_out, StringArrays};
-use crate::door::{long, quick};
-use ketrag_base::error::{caught, Error, Result};
+use crate::arrays::{strings_out, StringsOut};
+use crate::door::{long, quick, to_python, wrong, Report};
+use ketrag_base::error::{caught, Result};
 use ketrag_layout::lines::{lines_of, Characters};
 use ketrag_layout::packed::{pack, unpack};
 use ketrag_layout::page::{split_words, Page, State, Word};
@@ -49,18 +49,9 @@ struct Functions {
 }
 
 const NAMES: [&str; 12] = [
-    "FPDFText_CountChars",
-    "FPDFText_GetText",
-    "FPDFText_GetUnicode",
-    "FPDFText_GetLooseCharBox",
-    "FPDFText_GetMatrix",
-    "FPDFText_GetFontSize",
-    "FPDFText_GetCharAngle",
-    "FPDFText_HasUnicodeMapError",
-    "FPDFPage_CountObjects",
-    "FPDFPage_GetObject",
-    "FPDFPageObj_GetType",
-    "FPDFPageObj_GetBounds",
+    "FPDFText_CountChars", "FPDFText_GetText", "FPDFText_GetUnicode", "FPDFText_GetLooseCharBox",
+    "FPDFText_GetMatrix", "FPDFText_GetFontSize", "FPDFText_GetCharAngle", "FPDFText_HasUnicodeMapError",
+    "FPDFPage_CountObjects", "FPDFPage_GetObject", "FPDFPageObj_GetType", "FPDFPageObj_GetBounds",
 ];
 
 impl Functions {
@@ -169,11 +160,7 @@ impl Characters for OpenPage<'_> {
         let bounds = |object: Handle| {
             let [mut left, mut bottom, mut right, mut top] = [0.0; 4];
             let is_known = (self.functions.get_bounds)(
-                object,
-                &raw mut left,
-                &raw mut bottom,
-                &raw mut right,
-                &raw mut top,
+                object, &raw mut left, &raw mut bottom, &raw mut right, &raw mut top,
             );
             (is_known != 0).then_some([left, top, right, bottom])
         };
@@ -214,9 +201,7 @@ fn name_state(page: &Page) -> &'static str {
 impl PdfPages {
     #[new]
     fn new(functions: [usize; 12]) -> PyResult<PdfPages> {
-        let functions = Functions::new(functions).ok_or_else(|| {
-            super::door::to_python(Error::input("a function of PDFium is missing".to_string()))
-        })?;
+        let functions = Functions::new(functions).ok_or_else(|| wrong("a function of PDFium is missing"))?;
         Ok(PdfPages { functions, pages: Mutex::default(), compounds: Mutex::default() })
     }
 
@@ -237,10 +222,10 @@ impl PdfPages {
         rotation: u16,
     ) -> PyResult<&'static str> {
         if page == 0 || text_page == 0 {
-            return Err(super::door::to_python(Error::input("the page is closed".to_string())));
+            return Err(wrong("the page is closed"));
         }
         let read = || Ok(lines_of(&OpenPage::new(&self.functions, page, text_page), width, height, rotation));
-        let page = caught(read).map_err(super::door::to_python)?;
+        let page = caught(read).map_err(to_python)?;
         let state = name_state(&page);
         lock(&self.pages).push(page);
         Ok(state)
@@ -298,11 +283,7 @@ impl PdfPages {
     /// Return the paragraphs of each page in reading order: text, size, box, box on the displayed page, column, rows,
     /// open, soft. Running heads and page numbers are removed. The lines of the pages are used up.
     #[pyo3(signature = (*, report=None))]
-    fn paragraphs(
-        &self,
-        py: Python<'_>,
-        report: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Vec<Vec<ParagraphFields>>> {
+    fn paragraphs(&self, py: Python<'_>, report: Report<'_, '_>) -> PyResult<Vec<Vec<ParagraphFields>>> {
         long(py, report, |progress| {
             let mut pages = lock(&self.pages);
             let (found, compounds) = paragraphs_of_pages(&mut pages, progress)?;
@@ -364,7 +345,7 @@ pub fn decode_text(py: Python<'_>, data: &[u8], declared: Option<&str>) -> PyRes
     })
 }
 
-type Texts<'py> = (Bound<'py, PyList>, StringArrays<'py>);
+type Texts<'py> = (Bound<'py, PyList>, StringsOut);
 /// Number of documents before the line, its number, and its bytes.
 type Left<'py> = (usize, usize, Bound<'py, PyBytes>);
 type Read<'py> = (Texts<'py>, Texts<'py>, Texts<'py>, Bound<'py, PyList>, Vec<Left<'py>>, usize);
@@ -372,7 +353,7 @@ type Read<'py> = (Texts<'py>, Texts<'py>, Texts<'py>, Bound<'py, PyList>, Vec<Le
 fn texts_out<'py>(py: Python<'py>, texts: StringsBuf) -> PyResult<Texts<'py>> {
     let view = texts.view();
     let list = PyList::new(py, (0..view.len()).map(|i| view.get(i)))?;
-    Ok((list, strings_out(py, texts)))
+    Ok((list, strings_out(texts)))
 }
 
 /// Read whole lines of a file: return ids, titles and texts (as a list and packed), hashes, the lines that are left to the

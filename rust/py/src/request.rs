@@ -25,7 +25,6 @@ impl PyMask {
     /// Create a mask from one byte per unit: 0 if it is excluded.
     #[new]
     fn new(units: Array<'_, u8>) -> Self {
-        let units = units.as_array();
         Self(Arc::new(Mask::from_fn(units.len(), |unit| units[unit] != 0)))
     }
 
@@ -50,7 +49,6 @@ impl PyRequest {
     /// passage. Units less relevant than `min_score` are not printed.
     #[new]
     #[pyo3(signature = (mode, shares, budgets, *, join="shares", rollover="none", options=None, top=None, skip=false, truncate=true, deadline=None, mask=None, once=false, min_score=0.0))]
-    #[allow(clippy::too_many_arguments)]
     fn new(
         mode: String,
         shares: Vec<(String, f64)>,
@@ -70,7 +68,9 @@ impl PyRequest {
             None => AGES,
             Some(s) => Duration::try_from_secs_f64(s).map_err(|_| wrong("deadline must not be negative"))?,
         };
-        let size = |budget: i64| u64::try_from(budget).map_err(|_| wrong(format!("the budget is {budget}")));
+        let size = |budget: i64| {
+            u64::try_from(budget).map_err(|_| wrong(format!("a budget must not be negative, got {budget}")))
+        };
         let policy = if skip { FillPolicy::SkipAndContinue } else { FillPolicy::FirstOverflowStops };
         let oversize = if truncate { OversizePolicy::Truncate } else { OversizePolicy::Drop };
         let options =

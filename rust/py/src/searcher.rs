@@ -1,14 +1,12 @@
 //! Bindings of an opened generation: queries in, contexts out, with the interpreter released in between.
 
-use super::arrays::{matrix, slice, Array, Matrix};
+use super::arrays::{Array, Matrix};
 use super::context_json::printed_place;
-use super::door::{long, of_index, quick, to_python, wrong};
+use super::door::{long, of_index, quick, to_python, wrong, Report};
 use super::files::FileIn;
-use super::request::PyReply;
-use super::request::PyRequest;
+use super::request::{PyReply, PyRequest};
 use ketrag_base::error::Result;
-use ketrag_base::parallel;
-use ketrag_base::parallel::map_ranges;
+use ketrag_base::parallel::{self, map_ranges};
 use ketrag_base::progress::Progress;
 use ketrag_core::assemble::{Reply, Searcher};
 use ketrag_core::channels::{Question, Ranking};
@@ -53,14 +51,12 @@ fn reason_out(reason: Reason) -> ReasonOut {
     (reason.partner.map(step), chain)
 }
 
-fn ranking<'a>(channel: &'a str, given: &'a RankingIn<'_>) -> PyResult<Ranking<'a>> {
-    let name = |what| format!("the {what} of the ranking of channel {channel}");
-    let (ids, scores) = (slice(&given.0, &name("ids"))?, slice(&given.1, &name("scores"))?);
-    Ok(Ranking { channel, ids, scores })
+fn ranking<'a>(channel: &'a str, (ids, scores): &'a RankingIn<'_>) -> Ranking<'a> {
+    Ranking { channel, ids, scores }
 }
 
-fn query_terms<'a>(terms: &'a TermsIn<'_>) -> PyResult<QueryTerms<'a>> {
-    Ok(QueryTerms { terms: slice(&terms.0, "the terms")?, weights: slice(&terms.1, "the weights of terms")? })
+fn query_terms<'a>((terms, weights): &'a TermsIn<'_>) -> QueryTerms<'a> {
+    QueryTerms { terms, weights }
 }
 
 impl PySearcher {
@@ -111,25 +107,22 @@ impl PySearcher {
     /// (ids, scores) for channels that the core does not implement; `terms` are those of the question in an index
     /// with learned weights.
     #[pyo3(signature = (request, question, *, vector=None, terms=None, near=None, given=None))]
-    #[allow(clippy::too_many_arguments)]
-    fn answer<'py>(
+    fn answer(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         request: &PyRequest,
         question: &str,
-        vector: Option<Array<'py, f32>>,
-        terms: Option<TermsIn<'py>>,
-        near: Option<BTreeMap<String, Array<'py, u32>>>,
-        given: Option<BTreeMap<String, RankingIn<'py>>>,
+        vector: Option<Array<'_, f32>>,
+        terms: Option<TermsIn<'_>>,
+        near: Option<BTreeMap<String, Array<'_, u32>>>,
+        given: Option<BTreeMap<String, RankingIn<'_>>>,
     ) -> PyResult<PyReply> {
         let (near, given) = (near.unwrap_or_default(), given.unwrap_or_default());
-        let near = near.iter().map(|(list, ids)| Ok((list.as_str(), slice(ids, list)?)));
-        let near: Vec<(&str, &[u32])> = near.collect::<PyResult<_>>()?;
-        let given = given.iter().map(|(channel, given)| ranking(channel, given));
-        let given: Vec<Ranking<'_>> = given.collect::<PyResult<_>>()?;
-        let vector = vector.as_ref().map(|vector| slice(vector, "vector")).transpose()?;
-        let terms = terms.as_ref().map(query_terms).transpose()?;
-        let question = Question { text: question, vector, terms, near: &near, given: &given };
+        let near: Vec<(&str, &[u32])> = near.iter().map(|(list, ids)| (list.as_str(), &ids[..])).collect();
+        let given: Vec<Ranking<'_>> = given.iter().map(|(channel, given)| ranking(channel, given)).collect();
+        let terms = terms.as_ref().map(query_terms);
+        let question =
+            Question { text: question, vector: vector.as_deref(), terms, near: &near, given: &given };
         let reply = quick(py, || self.ask(request, question));
         let (reply, milliseconds) = reply.map_err(|e| of_index(py, e))?;
         PyReply::new(py, reply, milliseconds)
@@ -138,18 +131,17 @@ impl PySearcher {
     /// Answer many queries on several threads, in order. `vectors` and each array of `near` have one row per
     /// query, each list of `given` one ranking, and `terms` the terms of each.
     #[pyo3(signature = (request, questions, *, vectors=None, terms=None, near=None, given=None, threads=0, report=None))]
-    #[allow(clippy::too_many_arguments)]
-    fn answer_many<'py>(
+    fn answer_many(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         request: &PyRequest,
         questions: Vec<String>,
-        vectors: Option<Matrix<'py, f32>>,
-        terms: Option<Vec<TermsIn<'py>>>,
-        near: Option<BTreeMap<String, Matrix<'py, u32>>>,
-        given: Option<BTreeMap<String, Vec<RankingIn<'py>>>>,
+        vectors: Option<Matrix<'_, f32>>,
+        terms: Option<Vec<TermsIn<'_>>>,
+        near: Option<BTreeMap<String, Matrix<'_, u32>>>,
+        given: Option<BTreeMap<String, Vec<RankingIn<'_>>>>,
         threads: usize,
-        report: Option<Bound<'py, PyAny>>,
+        report: Report<'_, '_>,
     ) -> PyResult<Vec<PyReply>> {
         let (near, given) = (near.unwrap_or_default(), given.unwrap_or_default());
         let count = questions.len();
@@ -157,37 +149,26 @@ impl PySearcher {
             true => Ok(()),
             false => Err(wrong(format!("{what} must have one row for each question"))),
         };
-        let vectors = vectors.as_ref().map(|vectors| matrix(vectors, "vectors")).transpose()?;
-        if let Some((_, rows, _)) = vectors {
-            each(rows, "vectors")?;
-        }
-        let terms = terms.as_ref().map(|terms| terms.iter().map(query_terms).collect::<PyResult<Vec<_>>>());
-        let terms = terms.transpose()?;
-        if let Some(terms) = &terms {
-            each(terms.len(), "terms")?;
-        }
-        let mut lists: Vec<(&str, &[u32], usize)> = Vec::new();
-        for (list, ids) in &near {
-            let (ids, rows, columns) = matrix(ids, list)?;
-            each(rows, &format!("near {list}"))?;
-            lists.push((list, ids, columns));
-        }
+        each(vectors.as_ref().map_or(count, Matrix::rows), "vectors")?;
+        each(terms.as_ref().map_or(count, Vec::len), "terms")?;
+        near.iter().try_for_each(|(list, ids)| each(ids.rows(), &format!("near {list}")))?;
         let mut rankings: Vec<Vec<Ranking<'_>>> = vec![Vec::new(); count];
         for (channel, rows) in &given {
             each(rows.len(), &format!("the rankings of channel {channel}"))?;
             for (all, row) in rankings.iter_mut().zip(rows) {
-                all.push(ranking(channel, row)?);
+                all.push(ranking(channel, row));
             }
         }
-        let replies = long(py, report.as_ref(), |progress| {
+        let replies = long(py, report, |progress| {
             progress.expect(count as u64);
             map_ranges(count, 4, threads, progress, |range| {
                 range
                     .map(|i| {
                         let near: Vec<(&str, &[u32])> =
-                            lists.iter().map(|(list, ids, k)| (*list, &ids[i * k..(i + 1) * k])).collect();
-                        let vector = vectors.map(|(values, _, d)| &values[i * d..(i + 1) * d]);
-                        let (text, terms) = (questions[i].as_str(), terms.as_ref().map(|terms| terms[i]));
+                            near.iter().map(|(list, ids)| (list.as_str(), ids.row(i))).collect();
+                        let vector = vectors.as_ref().map(|vectors| vectors.row(i));
+                        let terms = terms.as_ref().map(|terms| query_terms(&terms[i]));
+                        let text = &questions[i];
                         let given = &rankings[i];
                         self.ask(request, Question { text, vector, terms, near: &near, given })
                     })
@@ -202,20 +183,18 @@ impl PySearcher {
     /// its best pair and the pair that it extends, or None. The list is empty if the channel has no
     /// explanations.
     #[pyo3(signature = (request, channel, question, units, *, vector=None, terms=None))]
-    #[allow(clippy::too_many_arguments)]
-    fn explain<'py>(
+    fn explain(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         request: &PyRequest,
         channel: &str,
         question: &str,
         units: Vec<u32>,
-        vector: Option<Array<'py, f32>>,
-        terms: Option<TermsIn<'py>>,
+        vector: Option<Array<'_, f32>>,
+        terms: Option<TermsIn<'_>>,
     ) -> PyResult<Vec<ReasonOut>> {
-        let vector = vector.as_ref().map(|vector| slice(vector, "vector")).transpose()?;
-        let terms = terms.as_ref().map(query_terms).transpose()?;
-        let question = Question { text: question, vector, terms, ..Question::default() };
+        let terms = terms.as_ref().map(query_terms);
+        let question = Question { text: question, vector: vector.as_deref(), terms, ..Question::default() };
         let found =
             quick(py, || self.inner.explain(&request.inner, channel, question, &units, &Progress::none()));
         Ok(found.map_err(|e| of_index(py, e))?.into_iter().map(reason_out).collect())
@@ -224,15 +203,14 @@ impl PySearcher {
     /// Return the evidence about a query and each of the given ranked units: one row per unit with the terms
     /// of the logistic function of its relevance.
     #[pyo3(signature = (question, units, *, vector=None))]
-    fn evidence<'py>(
+    fn evidence(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         question: &str,
         units: Vec<u32>,
-        vector: Option<Array<'py, f32>>,
+        vector: Option<Array<'_, f32>>,
     ) -> PyResult<Vec<[f64; 8]>> {
-        let vector = vector.as_ref().map(|vector| slice(vector, "vector")).transpose()?;
-        let question = Question { text: question, vector, ..Question::default() };
+        let question = Question { text: question, vector: vector.as_deref(), ..Question::default() };
         let found = quick(py, || self.inner.evidence(question, &units)).map_err(|e| of_index(py, e))?;
         let terms = |(rank, one): (usize, Option<Evidence>)| one.unwrap_or_default().terms(rank);
         Ok(found.into_iter().enumerate().map(terms).collect())
@@ -252,8 +230,8 @@ impl PySearcher {
     /// Read the rest of the arrays that queries have read from, up to `most` bytes, so that later queries do
     /// not wait for it. Returns the number of bytes. The reading thread yields to queries.
     #[pyo3(signature = (most, *, report=None))]
-    fn read_ahead(&self, py: Python<'_>, most: usize, report: Option<Bound<'_, PyAny>>) -> PyResult<usize> {
-        let read = long(py, report.as_ref(), |progress| {
+    fn read_ahead(&self, py: Python<'_>, most: usize, report: Report<'_, '_>) -> PyResult<usize> {
+        let read = long(py, report, |progress| {
             parallel::lower_priority();
             self.inner.read_ahead(most, progress)
         });
@@ -272,7 +250,7 @@ impl PySearcher {
     ) -> PyResult<Vec<PlaceOut>> {
         let runs = runs.unwrap_or_else(|| units.iter().map(|&unit| (unit, 1)).collect());
         if units.len() != lengths.len() || units.len() != runs.len() {
-            return Err(wrong("units, lengths and runs must be equally many"));
+            return Err(wrong("units, lengths and runs must have equal length"));
         }
         let place = |parts: &Parts<'_>, row: Row| {
             let (place, text) = printed_place(parts, &row)?;
@@ -285,7 +263,7 @@ impl PySearcher {
             let last = first.checked_add(count.saturating_sub(1));
             match first <= unit && last.is_some_and(|last| unit <= last) {
                 true => Ok(Row { first, count, end, ..Row::of(unit, 0) }),
-                false => Err(wrong(format!("unit {unit} is not one of {count} units from {first} on"))),
+                false => Err(wrong(format!("unit {unit} is not among the {count} units from {first} on"))),
             }
         });
         let rows = rows.collect::<PyResult<Vec<_>>>()?;

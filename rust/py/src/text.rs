@@ -1,10 +1,8 @@
 //! Text processing: words, tokens, sentences, the corpus and its vocabulary, and the tokenisers of the reference
 //! implementations.
 
-use crate::arrays::{
-    csr_out, matrix, matrix_out, slice, strings_out, Array, Matrix, MatrixOut, Out, Packed, StringArrays,
-};
-use crate::door::{long, quick, to_python, wrong};
+use crate::arrays::{csr_out, strings_out, Array, Matrix, MatrixOut, Out, Packed, StringsOut};
+use crate::door::{long, quick, to_python, wrong, Report};
 use ketrag_base::error::{Error, Result};
 use ketrag_base::parallel::{map_ranges, map_ranges_with};
 use ketrag_base::progress::Progress;
@@ -19,84 +17,71 @@ use ketrag_text::published as profiles;
 use ketrag_text::punkt::Parameters;
 use ketrag_text::sentences::Splitter;
 use ketrag_text::stopwords::StopWords;
-use ketrag_text::strings::{Strings, StringsBuf};
+use ketrag_text::strings::StringsBuf;
 use ketrag_text::vocabulary::build_vocabulary;
 use ketrag_text::words::Words;
-use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::HashSet;
 
-/// Run `work` on the strings of `blob` (checked with the interpreter released).
-fn with_strings<T>(blob: &[u8], offsets: &[u64], work: impl FnOnce(Strings<'_>) -> Result<T>) -> Result<T> {
-    work(Strings::new(blob, offsets)?)
-}
-
 fn settled<T>(value: Result<T>) -> PyResult<T> {
-    value.map_err(super::door::to_python)
+    value.map_err(to_python)
 }
 
-fn pairs_out(py: Python<'_>, pairs: Vec<[u32; 2]>) -> PyResult<MatrixOut<'_, u32>> {
-    let shape = [pairs.len(), 2];
-    matrix_out(py, pairs.into_flattened(), shape)
-}
-
-fn spans_out(py: Python<'_>, spans: Vec<(usize, usize)>) -> PyResult<MatrixOut<'_, u64>> {
-    let shape = [spans.len(), 2];
-    matrix_out(py, spans.into_iter().flat_map(|(a, b)| [a as u64, b as u64]).collect(), shape)
+fn pairs_out(pairs: Vec<[u32; 2]>) -> MatrixOut<u32> {
+    let rows = pairs.len();
+    MatrixOut(pairs.into_flattened(), [rows, 2])
 }
 
 /// Return (words, starts, indptr): the tokens of text i are words[indptr[i]..indptr[i+1]], each with the byte
 /// of its first character. With `languages` (their numbers), the texts are read as queries to an index with these.
 #[pyfunction]
 #[pyo3(signature = (texts, stop="english", threads=0, *, languages=None, report=None))]
-pub fn tokenise<'py>(
-    py: Python<'py>,
-    texts: Packed<'py>,
+pub fn tokenise(
+    py: Python<'_>,
+    texts: Packed<'_>,
     stop: &str,
     threads: usize,
     languages: Option<Vec<u8>>,
-    report: Option<&Bound<'py, PyAny>>,
-) -> PyResult<(StringArrays<'py>, Out<'py, u64>, Out<'py, u64>)> {
+    report: Report<'_, '_>,
+) -> PyResult<(StringsOut, Out<u64>, Out<u64>)> {
     let stop = settled(StopWords::by_name(stop))?;
     let reader = match languages {
         Some(numbers) => Words::of_queries(stop, &settled(numbered(numbers))?),
         None => Words::new(stop),
     };
-    let (blob, offsets) = (slice(&texts.0, "blob")?, slice(&texts.1, "offsets")?);
     let (words, starts, indptr) = long(py, report, |progress| {
-        with_strings(blob, offsets, |texts| {
-            progress.expect(texts.len() as u64);
-            let parts = map_ranges_with(
-                texts.len(),
-                64,
-                threads,
-                progress,
-                || reader.clone(),
-                |words, range| {
-                    let (mut found, mut starts, mut ends) = (StringsBuf::default(), Vec::new(), Vec::new());
-                    for i in range {
-                        words.for_each_word(texts.get(i), |word, at| {
-                            found.push(word);
-                            starts.push(at as u64);
-                        });
-                        ends.push(starts.len() as u64);
-                    }
-                    Ok((found, starts, ends))
-                },
-            )?;
-            let (mut words, mut starts, mut indptr) = (StringsBuf::default(), Vec::new(), vec![0u64]);
-            for (found, at, ends) in parts {
-                let (bytes, before) = (words.blob.len() as u64, starts.len() as u64);
-                words.blob.extend(found.blob);
-                words.offsets.extend(found.offsets[1..].iter().map(|o| o + bytes));
-                starts.extend(at);
-                indptr.extend(ends.into_iter().map(|e| e + before));
-            }
-            Ok((words, starts, indptr))
-        })
+        let texts = texts.view()?;
+        progress.expect(texts.len() as u64);
+        let parts = map_ranges_with(
+            texts.len(),
+            64,
+            threads,
+            progress,
+            || reader.clone(),
+            |words, range| {
+                let (mut found, mut starts, mut ends) = (StringsBuf::default(), Vec::new(), Vec::new());
+                for i in range {
+                    words.for_each_word(texts.get(i), |word, at| {
+                        found.push(word);
+                        starts.push(at as u64);
+                    });
+                    ends.push(starts.len() as u64);
+                }
+                Ok((found, starts, ends))
+            },
+        )?;
+        let (mut words, mut starts, mut indptr) = (StringsBuf::default(), Vec::new(), vec![0u64]);
+        for (found, at, ends) in parts {
+            let (bytes, before) = (words.blob.len() as u64, starts.len() as u64);
+            words.blob.extend(found.blob);
+            words.offsets.extend(found.offsets[1..].iter().map(|o| o + bytes));
+            starts.extend(at);
+            indptr.extend(ends.into_iter().map(|e| e + before));
+        }
+        Ok((words, starts, indptr))
     })?;
-    Ok((strings_out(py, words), starts.into_pyarray(py), indptr.into_pyarray(py)))
+    Ok((strings_out(words), Out(starts), Out(indptr)))
 }
 
 /// Return (words, BLAKE3 of the list in hex) of a language's stop words.
@@ -109,19 +94,15 @@ pub fn stop_words(language: &str) -> PyResult<(Vec<&'static str>, String)> {
 
 #[pyfunction]
 #[pyo3(signature = (texts, encoding="cl100k_base", threads=0, *, report=None))]
-pub fn count_tokens<'py>(
-    py: Python<'py>,
-    texts: Packed<'py>,
+pub fn count_tokens(
+    py: Python<'_>,
+    texts: Packed<'_>,
     encoding: &str,
     threads: usize,
-    report: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Out<'py, u32>> {
+    report: Report<'_, '_>,
+) -> PyResult<Out<u32>> {
     let encoding = settled(Encoding::by_name(encoding))?;
-    let (blob, offsets) = (slice(&texts.0, "blob")?, slice(&texts.1, "offsets")?);
-    let counts = long(py, report, |progress| {
-        with_strings(blob, offsets, |texts| count_many(encoding, texts, threads, progress))
-    })?;
-    Ok(counts.into_pyarray(py))
+    long(py, report, |progress| count_many(encoding, texts.view()?, threads, progress)).map(Out)
 }
 
 /// Splitting this many bytes into sentences takes less time than starting a thread.
@@ -129,12 +110,12 @@ const SHORT_TEXT: usize = 16_384;
 
 #[pyfunction]
 #[pyo3(signature = (text, splitter="standard", *, report=None))]
-pub fn sentence_spans<'py>(
-    py: Python<'py>,
+pub fn sentence_spans(
+    py: Python<'_>,
     text: &str,
     splitter: &str,
-    report: Option<&Bound<'py, PyAny>>,
-) -> PyResult<MatrixOut<'py, u64>> {
+    report: Report<'_, '_>,
+) -> PyResult<MatrixOut<u64>> {
     let splitter = settled(Splitter::by_name(splitter))?;
     let split = |progress: &Progress| {
         let mut spans = Vec::new();
@@ -142,19 +123,19 @@ pub fn sentence_spans<'py>(
         Ok(spans)
     };
     // A thread costs more than the sentences of a page.
-    let spans = if text.len() <= SHORT_TEXT {
+    let spans: Vec<(usize, usize)> = if text.len() <= SHORT_TEXT {
         quick(py, || split(&Progress::none()))?
     } else {
         long(py, report, split)?
     };
-    spans_out(py, spans)
+    let ends = spans.iter().flat_map(|&(start, end)| [start as u64, end as u64]).collect();
+    Ok(MatrixOut(ends, [spans.len(), 2]))
 }
 
 /// `cut` is "sentences" (at most `tokens` each, `overlap` unused) or "windows". If `language` is not english or none,
 /// sentences hold as much text as `tokens` of English do.
 #[pyfunction]
 #[pyo3(signature = (titles, texts, cut="sentences", tokens=200, overlap=0, splits=0, encoding="cl100k_base", splitter="standard", threads=0, *, language="english", marks=None, report=None))]
-#[allow(clippy::too_many_arguments)] // the settings of a corpus, one by one
 pub fn corpus<'py>(
     py: Python<'py>,
     titles: Packed<'py>,
@@ -168,10 +149,10 @@ pub fn corpus<'py>(
     threads: usize,
     language: &str,
     marks: Option<Matrix<'py, u32>>,
-    report: Option<&Bound<'py, PyAny>>,
+    report: Report<'_, '_>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let language = settled(Choice::by_name(language))?;
-    let marks = marks.as_ref().map_or(Ok(Vec::new()), marks_in)?;
+    let marks = marks.as_ref().map_or(Ok(&[][..]), |marks| marks.rows_of::<5>("marks"))?;
     let cut = match cut {
         "sentences" => Cut::Sentences { max_tokens: tokens },
         "windows" => Cut::Windows { tokens, overlap },
@@ -180,40 +161,27 @@ pub fn corpus<'py>(
     let encoding = settled(Encoding::by_name(encoding))?;
     let splitter = settled(Splitter::by_name(splitter))?;
     let settings = CorpusSettings { cut, splits, encoding, splitter, language };
-    let (title_blob, title_offsets) = (slice(&titles.0, "title blob")?, slice(&titles.1, "title offsets")?);
-    let (blob, offsets) = (slice(&texts.0, "blob")?, slice(&texts.1, "offsets")?);
     let built = long(py, report, |progress| {
-        let titles = Strings::new(title_blob, title_offsets)?;
-        with_strings(blob, offsets, |texts| build_corpus(titles, texts, &marks, &settings, threads, progress))
+        build_corpus(titles.view()?, texts.view()?, marks, &settings, threads, progress)
     })?;
     let out = PyDict::new(py);
-    out.set_item("chunk_doc", built.chunk_doc.into_pyarray(py))?;
-    out.set_item("chunk_span", pairs_out(py, built.chunk_span)?)?;
-    out.set_item("chunk_tokens", built.chunk_tokens.into_pyarray(py))?;
-    out.set_item("unit_chunk", built.unit_chunk.into_pyarray(py))?;
-    out.set_item("unit_span", pairs_out(py, built.unit_span)?)?;
-    out.set_item("unit_chars", pairs_out(py, built.unit_chars)?)?;
-    out.set_item("unit_tokens", built.unit_tokens.into_pyarray(py))?;
-    out.set_item("unit_before", strings_out(py, built.unit_before))?;
-    out.set_item("unit_after", strings_out(py, built.unit_after))?;
-    out.set_item("unit_lines", pairs_out(py, built.unit_lines)?)?;
-    let shape = [built.unit_keys.len(), 2];
-    out.set_item("unit_keys", matrix_out(py, built.unit_keys.into_flattened(), shape)?)?;
-    out.set_item("sent_chunk", built.sent_chunk.into_pyarray(py))?;
-    out.set_item("sent_unit", built.sent_unit.into_pyarray(py))?;
-    out.set_item("sent_span", pairs_out(py, built.sent_span)?)?;
-    out.set_item("sent_title", built.sent_title.into_pyarray(py))?;
+    out.set_item("chunk_doc", Out(built.chunk_doc))?;
+    out.set_item("chunk_span", pairs_out(built.chunk_span))?;
+    out.set_item("chunk_tokens", Out(built.chunk_tokens))?;
+    out.set_item("unit_chunk", Out(built.unit_chunk))?;
+    out.set_item("unit_span", pairs_out(built.unit_span))?;
+    out.set_item("unit_chars", pairs_out(built.unit_chars))?;
+    out.set_item("unit_tokens", Out(built.unit_tokens))?;
+    out.set_item("unit_before", strings_out(built.unit_before))?;
+    out.set_item("unit_after", strings_out(built.unit_after))?;
+    out.set_item("unit_lines", pairs_out(built.unit_lines))?;
+    let keys = built.unit_keys.len();
+    out.set_item("unit_keys", MatrixOut(built.unit_keys.into_flattened(), [keys, 2]))?;
+    out.set_item("sent_chunk", Out(built.sent_chunk))?;
+    out.set_item("sent_unit", Out(built.sent_unit))?;
+    out.set_item("sent_span", pairs_out(built.sent_span))?;
+    out.set_item("sent_title", Out(built.sent_title))?;
     Ok(out)
-}
-
-fn marks_in(array: &Matrix<'_, u32>) -> PyResult<Vec<[u32; 5]>> {
-    let (values, rows, columns) = matrix(array, "marks")?;
-    if columns != 5 {
-        return Err(wrong(format!("marks must have five columns, not {columns}")));
-    }
-    let mut marks = Vec::with_capacity(rows);
-    marks.extend(values.chunks_exact(5).map(|mark| [mark[0], mark[1], mark[2], mark[3], mark[4]]));
-    Ok(marks)
 }
 
 type BlockOut = (&'static str, (usize, usize), u32, (usize, usize), (usize, usize));
@@ -226,9 +194,9 @@ pub fn text_blocks(
     py: Python<'_>,
     text: &str,
     marks: Option<Matrix<'_, u32>>,
-    report: Option<&Bound<'_, PyAny>>,
+    report: Report<'_, '_>,
 ) -> PyResult<Vec<BlockOut>> {
-    let marks = marks.as_ref().map_or(Ok(Vec::new()), marks_in)?;
+    let marks = marks.as_ref().map_or(Ok(&[][..]), |marks| marks.rows_of::<5>("marks"))?;
     let blocks = long(py, report, |progress| {
         let marks: Option<Vec<_>> = marks
             .iter()
@@ -238,27 +206,15 @@ pub fn text_blocks(
                 text.get(start..end).map(|_| ((start, end), mark))
             })
             .collect();
-        let marks =
-            marks.ok_or_else(|| Error::input("a mark is unknown, or spans no stretch of the text"))?;
+        let marks = marks.ok_or_else(|| Error::input("a mark is unknown or outside the text"))?;
         Ok(find_blocks(text, 0, &marks, progress))
     })?;
     Ok(blocks.into_iter().map(|b| (b.kind.name(), b.span, b.parent, b.lead, b.head)).collect())
 }
 
-fn pairs_in(array: &Matrix<'_, u32>, name: &str) -> PyResult<Vec<[u32; 2]>> {
-    let (values, rows, columns) = matrix(array, name)?;
-    if columns != 2 {
-        return Err(wrong(format!("{name} must have two columns, not {columns}")));
-    }
-    let mut pairs = Vec::with_capacity(rows);
-    pairs.extend(values.chunks_exact(2).map(|p| [p[0], p[1]]));
-    Ok(pairs)
-}
-
 /// Return the vocabulary of a corpus given by seven of its arrays.
 #[pyfunction]
 #[pyo3(signature = (titles, texts, chunk_doc, chunk_span, unit_chunk, unit_span, sent_chunk, sent_span, sent_title, stop="english", threads=0, *, report=None))]
-#[allow(clippy::too_many_arguments)] // the arrays of a corpus, one by one
 pub fn vocabulary<'py>(
     py: Python<'py>,
     titles: Packed<'py>,
@@ -272,39 +228,34 @@ pub fn vocabulary<'py>(
     sent_title: Array<'py, u8>,
     stop: &str,
     threads: usize,
-    report: Option<&Bound<'py, PyAny>>,
+    report: Report<'_, '_>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let stop = settled(StopWords::by_name(stop))?;
     let given = Corpus {
-        chunk_doc: slice(&chunk_doc, "chunk_doc")?.to_vec(),
-        chunk_span: pairs_in(&chunk_span, "chunk_span")?,
-        unit_chunk: slice(&unit_chunk, "unit_chunk")?.to_vec(),
-        unit_span: pairs_in(&unit_span, "unit_span")?,
-        sent_chunk: slice(&sent_chunk, "sent_chunk")?.to_vec(),
-        sent_span: pairs_in(&sent_span, "sent_span")?,
-        sent_title: slice(&sent_title, "sent_title")?.to_vec(),
+        chunk_doc: chunk_doc.to_vec(),
+        chunk_span: chunk_span.rows_of("chunk_span")?.to_vec(),
+        unit_chunk: unit_chunk.to_vec(),
+        unit_span: unit_span.rows_of("unit_span")?.to_vec(),
+        sent_chunk: sent_chunk.to_vec(),
+        sent_span: sent_span.rows_of("sent_span")?.to_vec(),
+        sent_title: sent_title.to_vec(),
         ..Corpus::default()
     };
-    let (title_blob, title_offsets) = (slice(&titles.0, "title blob")?, slice(&titles.1, "title offsets")?);
-    let (blob, offsets) = (slice(&texts.0, "blob")?, slice(&texts.1, "offsets")?);
     let built = long(py, report, |progress: &Progress| {
-        let titles = Strings::new(title_blob, title_offsets)?;
-        with_strings(blob, offsets, |texts| build_vocabulary(titles, texts, &given, stop, threads, progress))
+        build_vocabulary(titles.view()?, texts.view()?, &given, stop, threads, progress)
     })?;
     let out = PyDict::new(py);
-    out.set_item("words", strings_out(py, built.words))?;
-    let units = csr_out(py, built.unit_words);
-    let chunks = match built.chunk_words {
-        Some(own) => csr_out(py, own),
+    out.set_item("words", strings_out(built.words))?;
+    out.set_item("unit_words", csr_out(built.unit_words))?;
+    out.set_item("unit_counts", Out(built.unit_counts))?;
+    match built.chunk_words {
+        Some(own) => out.set_item("chunk_words", csr_out(own))?,
         // The same arrays: units are chunks.
-        None => (units.0.clone(), units.1.clone()),
-    };
-    out.set_item("unit_words", units)?;
-    out.set_item("unit_counts", built.unit_counts.into_pyarray(py))?;
-    out.set_item("chunk_words", chunks)?;
-    out.set_item("sent_words", csr_out(py, built.sent_words))?;
+        None => out.set_item("chunk_words", out.get_item("unit_words")?)?,
+    }
+    out.set_item("sent_words", csr_out(built.sent_words))?;
     let languages: Vec<u8> = built.chunk_language.into_iter().map(Language::number).collect();
-    out.set_item("chunk_language", languages.into_pyarray(py))?;
+    out.set_item("chunk_language", Out(languages))?;
     Ok(out)
 }
 
@@ -343,6 +294,9 @@ pub fn languages() -> Vec<(&'static str, &'static str)> {
     Language::all().collect()
 }
 
+/// A sentence and its keywords.
+type Keywords = (String, Vec<String>);
+
 /// Learnt parameters of Punkt (this class is for parity and not for speed: plain lists are passed), from the contents of NLTK's four files.
 #[pyclass(frozen, module = "ketrag_fast._core")]
 pub struct Punkt(Parameters);
@@ -373,7 +327,7 @@ impl Punkt {
         stop_words: Vec<String>,
         texts: Vec<String>,
         threads: usize,
-        report: Option<&Bound<'_, PyAny>>,
+        report: Report<'_, '_>,
     ) -> PyResult<Vec<Vec<String>>> {
         let stop: HashSet<&str> = stop_words.iter().map(String::as_str).collect();
         long(py, report, |progress| {
@@ -386,15 +340,14 @@ impl Punkt {
 
     /// Return the sentences of each text by profile `published-keywords`, each with its keywords.
     #[pyo3(signature = (stop_words, texts, *, threads=0, report=None))]
-    #[allow(clippy::type_complexity)]
     fn keywords(
         &self,
         py: Python<'_>,
         stop_words: Vec<String>,
         texts: Vec<String>,
         threads: usize,
-        report: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Vec<Vec<(String, Vec<String>)>>> {
+        report: Report<'_, '_>,
+    ) -> PyResult<Vec<Vec<Keywords>>> {
         let stop: HashSet<&str> = stop_words.iter().map(String::as_str).collect();
         long(py, report, |progress| {
             progress.expect(texts.len() as u64);

@@ -1,42 +1,21 @@
 //! Vector search, neighbours by cosine and by shared words, keyword means, k-means and the built-in embedder.
 
-use crate::arrays::{
-    csr_out, matrix, matrix_out, slice, Array, CsrArrays, CsrIn, Matrix, MatrixOut, Out, StoredRows,
-};
-use crate::door::{long, quick, wrong};
-use ketrag_base::error::Result;
+use crate::arrays::{csr_out, Array, CsrIn, CsrOut, Matrix, MatrixOut, Out, StoredRows};
+use crate::door::{long, quick, wrong, Report};
 use ketrag_base::sparse::{CsrView, Scored};
 use ketrag_core::embed::{builtin, keyword_means as means};
 use ketrag_core::graph::cooccurrence::{cooccurrence_knn as knn, Kernel, Options};
-use ketrag_core::graph::knn_graph::knn_graph as graph;
+use ketrag_core::graph::cosine_knn::knn_graph as graph;
 use ketrag_core::graph::{cosine_knn as cosine, kmeans as clusters};
 use ketrag_core::search::fusion;
 use ketrag_core::vector as search;
 use ketrag_core::vector::quantised::{Quantised, QuantisedView};
 use ketrag_core::vector::simd::Level;
-use ketrag_core::vector::{nibbles, signs, Filter, Vectors};
-use numpy::IntoPyArray;
+use ketrag_core::vector::{nibbles, signs, Filter};
 use pyo3::prelude::*;
 
+/// Codes of eight bits, the factor of each row, and its largest error.
 type Codes<'py> = (Matrix<'py, i8>, Array<'py, f32>, Array<'py, f32>);
-
-/// Slices of the three arrays of byte codes, checked once the interpreter is released.
-struct CodeSlices<'a>(&'a [i8], &'a [f32], &'a [f32]);
-
-fn code_slices<'a>(codes: &'a Option<Codes<'_>>, d: usize) -> PyResult<Option<CodeSlices<'a>>> {
-    let Some((codes, scale, residual)) = codes else { return Ok(None) };
-    let (codes, _, width) = matrix(codes, "codes")?;
-    if width != d {
-        return Err(wrong(format!("codes have {width} columns, the vectors {d}")));
-    }
-    Ok(Some(CodeSlices(codes, slice(scale, "scale")?, slice(residual, "residual")?)))
-}
-
-impl<'a> CodeSlices<'a> {
-    fn view(&self, d: usize) -> Result<QuantisedView<'a>> {
-        QuantisedView::new(self.0, self.1, self.2, d)
-    }
-}
 
 fn split(items: &[Scored]) -> (Vec<u32>, Vec<f64>) {
     (items.iter().map(|s| s.id).collect(), items.iter().map(|s| s.score).collect())
@@ -44,174 +23,149 @@ fn split(items: &[Scored]) -> (Vec<u32>, Vec<f64>) {
 
 #[pyfunction]
 #[pyo3(signature = (vectors, queries, k, *, codes=None, ids=None, simd="auto", threads=0, report=None))]
-#[allow(clippy::too_many_arguments)]
-pub fn vector_top_k<'py>(
-    py: Python<'py>,
-    vectors: Matrix<'py, f32>,
-    queries: Matrix<'py, f32>,
+pub fn vector_top_k(
+    py: Python<'_>,
+    vectors: Matrix<'_, f32>,
+    queries: Matrix<'_, f32>,
     k: usize,
-    codes: Option<Codes<'py>>,
-    ids: Option<Array<'py, u32>>,
+    codes: Option<Codes<'_>>,
+    ids: Option<Array<'_, u32>>,
     simd: &str,
     threads: usize,
-    report: Option<&Bound<'py, PyAny>>,
-) -> PyResult<(MatrixOut<'py, u32>, MatrixOut<'py, f64>)> {
-    let (values, rows, d) = matrix(&vectors, "vectors")?;
-    let (asked, count, width) = matrix(&queries, "queries")?;
-    if width != d {
-        return Err(wrong(format!("queries have {width} columns, the vectors {d}")));
+    report: Report<'_, '_>,
+) -> PyResult<(MatrixOut<u32>, MatrixOut<f64>)> {
+    let (d, count) = (vectors.columns(), queries.rows());
+    let widths =
+        [("queries", queries.columns()), ("codes", codes.as_ref().map_or(d, |codes| codes.0.columns()))];
+    if let Some((name, width)) = widths.into_iter().find(|&(_, width)| width != d) {
+        return Err(wrong(format!("{name} have {width} columns, the vectors {d}")));
     }
-    let codes = code_slices(&codes, d)?;
-    let ids = ids.as_ref().map(|ids| slice(ids, "ids")).transpose()?;
-    let found = k.min(ids.map_or(rows, <[u32]>::len));
+    let ids = ids.as_deref();
+    let found = k.min(ids.map_or(vectors.rows(), <[u32]>::len));
     let best = long(py, report, |progress| {
-        let vectors = Vectors::new(values, d)?;
-        let codes = codes.as_ref().map(|codes| codes.view(d)).transpose()?;
+        let vectors = vectors.vectors()?;
+        let codes = codes.as_ref().map(|(codes, scale, error)| QuantisedView::new(codes, scale, error, d));
+        let codes = codes.transpose()?;
         let filter = ids.map_or(Filter::All, Filter::Ids);
         let how = (Level::named(simd)?, threads);
-        search::top_k_many(&vectors, codes.as_ref(), asked, k, filter, how, progress)
+        search::top_k_many(&vectors, codes.as_ref(), &queries, k, filter, how, progress)
     })?;
     let (ids, scores) = split(&best.concat());
-    // `reshape` to (count, 0) keeps the number of rows if nothing is found.
-    let shape = [count, found];
-    use numpy::PyArrayMethods;
-    Ok((ids.into_pyarray(py).reshape(shape)?, scores.into_pyarray(py).reshape(shape)?))
+    Ok((MatrixOut(ids, [count, found]), MatrixOut(scores, [count, found])))
 }
 
 #[pyfunction]
 #[pyo3(signature = (vectors, *, threads=0, report=None))]
-pub fn quantise_vectors<'py>(
-    py: Python<'py>,
-    vectors: Matrix<'py, f32>,
+pub fn quantise_vectors(
+    py: Python<'_>,
+    vectors: Matrix<'_, f32>,
     threads: usize,
-    report: Option<&Bound<'py, PyAny>>,
-) -> PyResult<(MatrixOut<'py, i8>, Out<'py, f32>, Out<'py, f32>)> {
-    let (values, rows, d) = matrix(&vectors, "vectors")?;
-    let made = long(py, report, |progress| Quantised::build(&Vectors::new(values, d)?, threads, progress))?;
-    use numpy::PyArrayMethods;
-    let codes = made.codes.into_pyarray(py).reshape([rows, d])?;
-    Ok((codes, made.scale.into_pyarray(py), made.residual.into_pyarray(py)))
+    report: Report<'_, '_>,
+) -> PyResult<(MatrixOut<i8>, Out<f32>, Out<f32>)> {
+    let made = long(py, report, |progress| Quantised::build(&vectors.vectors()?, threads, progress))?;
+    let codes = MatrixOut(made.codes, [vectors.rows(), vectors.columns()]);
+    Ok((codes, Out(made.scale), Out(made.residual)))
 }
 
 /// Return four-bit codes of vectors, and the factor of each row.
 #[pyfunction]
 #[pyo3(signature = (vectors, *, threads=0, report=None))]
-pub fn pack_nibbles<'py>(
-    py: Python<'py>,
-    vectors: Matrix<'py, f32>,
+pub fn pack_nibbles(
+    py: Python<'_>,
+    vectors: Matrix<'_, f32>,
     threads: usize,
-    report: Option<&Bound<'py, PyAny>>,
-) -> PyResult<(MatrixOut<'py, u8>, Out<'py, f32>)> {
-    let (values, rows, d) = matrix(&vectors, "vectors")?;
-    let made = long(py, report, |progress| nibbles::pack(&Vectors::new(values, d)?, threads, progress))?;
-    Ok((matrix_out(py, made.codes, [rows, nibbles::width(d)])?, made.scale.into_pyarray(py)))
+    report: Report<'_, '_>,
+) -> PyResult<(MatrixOut<u8>, Out<f32>)> {
+    let made = long(py, report, |progress| nibbles::pack(&vectors.vectors()?, threads, progress))?;
+    Ok((MatrixOut(made.codes, [vectors.rows(), nibbles::width(vectors.columns())]), Out(made.scale)))
 }
 
 /// Return the signs of vectors, eight values a byte.
 #[pyfunction]
-pub fn pack_signs<'py>(py: Python<'py>, vectors: Matrix<'py, f32>) -> PyResult<MatrixOut<'py, u8>> {
-    let (values, rows, d) = matrix(&vectors, "vectors")?;
-    let made = quick(py, || Vectors::new(values, d).map(|_| signs::pack(values, d)))?;
-    matrix_out(py, made, [rows, d.div_ceil(8)])
+pub fn pack_signs(py: Python<'_>, vectors: Matrix<'_, f32>) -> PyResult<MatrixOut<u8>> {
+    let made = quick(py, || vectors.vectors().map(|_| signs::pack(&vectors, vectors.columns())))?;
+    Ok(MatrixOut(made, [vectors.rows(), vectors.columns().div_ceil(8)]))
 }
 
 /// Return the product of every stored row with a query.
 #[pyfunction]
-pub fn row_scores<'py>(
-    py: Python<'py>,
-    rows: StoredRows<'py>,
-    query: Array<'py, f32>,
-) -> PyResult<Out<'py, f64>> {
-    let (slices, query) = (rows.slices()?, slice(&query, "query")?);
-    let scores = quick(py, || {
-        let rows = slices.rows()?;
+pub fn row_scores(py: Python<'_>, rows: StoredRows<'_>, query: Array<'_, f32>) -> PyResult<Out<f64>> {
+    quick(py, || {
+        let rows = rows.rows()?;
         let mut scores = vec![0.0; rows.len()];
-        rows.ask(query)?.scores(0..rows.len(), &mut scores);
+        rows.ask(&query)?.scores(0..rows.len(), &mut scores);
         Ok(scores)
-    })?;
-    Ok(scores.into_pyarray(py))
+    })
+    .map(Out)
 }
 
 #[pyfunction]
 #[pyo3(signature = (vectors, k, *, exclude=None, simd="auto", threads=0, report=None))]
-pub fn cosine_knn<'py>(
-    py: Python<'py>,
-    vectors: Matrix<'py, f32>,
+pub fn cosine_knn(
+    py: Python<'_>,
+    vectors: Matrix<'_, f32>,
     k: usize,
-    exclude: Option<CsrIn<'py>>,
+    exclude: Option<CsrIn<'_>>,
     simd: &str,
     threads: usize,
-    report: Option<&Bound<'py, PyAny>>,
-) -> PyResult<(MatrixOut<'py, u32>, MatrixOut<'py, f64>)> {
-    let (values, rows, d) = matrix(&vectors, "vectors")?;
-    let exclude = match &exclude {
-        None => None,
-        Some((indptr, indices)) => Some((slice(indptr, "indptr")?, slice(indices, "indices")?)),
-    };
+    report: Report<'_, '_>,
+) -> PyResult<(MatrixOut<u32>, MatrixOut<f64>)> {
     let found = long(py, report, |progress| {
-        let vectors = Vectors::new(values, d)?;
-        let exclude = exclude.map(|(indptr, indices)| CsrView::new(indptr, indices, rows)).transpose()?;
+        let exclude = exclude.as_ref().map(|rows| rows.view(vectors.rows())).transpose()?;
         let level = if simd == "auto" { Level::widest() } else { Level::named(simd)? };
-        cosine::cosine_knn(&vectors, k, exclude, level, threads, progress)
+        cosine::cosine_knn(&vectors.vectors()?, k, exclude, level, threads, progress)
     })?;
-    let shape = [rows, found.k];
-    Ok((matrix_out(py, found.ids, shape)?, matrix_out(py, found.scores, shape)?))
+    let shape = [vectors.rows(), found.k];
+    Ok((MatrixOut(found.ids, shape), MatrixOut(found.scores, shape)))
 }
 
 #[pyfunction]
 #[pyo3(signature = (indptr, indices, sentences, *, unit=false, threads=0, report=None))]
-pub fn keyword_means<'py>(
-    py: Python<'py>,
-    indptr: Array<'py, u64>,
-    indices: Array<'py, u32>,
-    sentences: Matrix<'py, f32>,
+pub fn keyword_means(
+    py: Python<'_>,
+    indptr: Array<'_, u64>,
+    indices: Array<'_, u32>,
+    sentences: Matrix<'_, f32>,
     unit: bool,
     threads: usize,
-    report: Option<&Bound<'py, PyAny>>,
-) -> PyResult<MatrixOut<'py, f32>> {
-    let (values, rows, d) = matrix(&sentences, "sentences")?;
-    let (indptr, indices) = (slice(&indptr, "indptr")?, slice(&indices, "indices")?);
+    report: Report<'_, '_>,
+) -> PyResult<MatrixOut<f32>> {
     let words = indptr.len().saturating_sub(1);
     let made = long(py, report, |progress| {
-        let words = CsrView::new(indptr, indices, rows)?;
-        means::keyword_means(words, &Vectors::new(values, d)?, unit, threads, progress)
+        let words = CsrView::new(&indptr, &indices, sentences.rows())?;
+        means::keyword_means(words, &sentences.vectors()?, unit, threads, progress)
     })?;
-    matrix_out(py, made, [words, d])
+    Ok(MatrixOut(made, [words, sentences.columns()]))
 }
 
 /// Like `keyword_means` of the vectors that `embed_rows` computes from the words of sentences, each counted
 /// once.
 #[pyfunction]
 #[pyo3(signature = (basis, sent_words, word_sents, *, room=means::ROOM, threads=0, report=None))]
-#[allow(clippy::too_many_arguments)]
-pub fn keyword_means_by_words<'py>(
-    py: Python<'py>,
-    basis: Matrix<'py, f32>,
-    sent_words: CsrIn<'py>,
-    word_sents: CsrIn<'py>,
+pub fn keyword_means_by_words(
+    py: Python<'_>,
+    basis: Matrix<'_, f32>,
+    sent_words: CsrIn<'_>,
+    word_sents: CsrIn<'_>,
     room: usize,
     threads: usize,
-    report: Option<&Bound<'py, PyAny>>,
-) -> PyResult<MatrixOut<'py, f32>> {
-    let (values, words, d) = matrix(&basis, "basis")?;
-    let (ends, ids) = (slice(&sent_words.0, "sent_words")?, slice(&sent_words.1, "sent_words")?);
-    let (turned, places) = (slice(&word_sents.0, "word_sents")?, slice(&word_sents.1, "word_sents")?);
+    report: Report<'_, '_>,
+) -> PyResult<MatrixOut<f32>> {
     let made = long(py, report, |progress| {
-        let sentences = CsrView::new(ends, ids, words)?;
-        let keywords = CsrView::new(turned, places, sentences.rows())?;
-        means::keyword_means_by_words(values, d, sentences, keywords, room, threads, progress)
+        let sentences = sent_words.view(basis.rows())?;
+        let keywords = word_sents.view(sentences.rows())?;
+        means::keyword_means_by_words(&basis, basis.columns(), sentences, keywords, room, threads, progress)
     })?;
-    matrix_out(py, made, [turned.len().saturating_sub(1), d])
+    Ok(MatrixOut(made, [word_sents.rows(), basis.columns()]))
 }
 
 #[pyfunction]
 #[pyo3(signature = (indptr, indices, repeats, words, *, dims=128, idf_power=2, rounds=5, sample=20_000, seed=42, threads=0, report=None))]
-#[allow(clippy::too_many_arguments)]
-pub fn fit_embedder<'py>(
-    py: Python<'py>,
-    indptr: Array<'py, u64>,
-    indices: Array<'py, u32>,
-    repeats: Array<'py, u32>,
+pub fn fit_embedder(
+    py: Python<'_>,
+    indptr: Array<'_, u64>,
+    indices: Array<'_, u32>,
+    repeats: Array<'_, u32>,
     words: usize,
     dims: usize,
     idf_power: u32,
@@ -219,48 +173,43 @@ pub fn fit_embedder<'py>(
     sample: usize,
     seed: u64,
     threads: usize,
-    report: Option<&Bound<'py, PyAny>>,
-) -> PyResult<MatrixOut<'py, f32>> {
-    let (indptr, indices) = (slice(&indptr, "indptr")?, slice(&indices, "indices")?);
-    let repeats = slice(&repeats, "repeats")?;
+    report: Report<'_, '_>,
+) -> PyResult<MatrixOut<f32>> {
     let options = builtin::Options { dims, idf_power, rounds, sample, seed };
     let basis = long(py, report, |progress| {
-        builtin::fit(CsrView::new(indptr, indices, words)?, repeats, &options, threads, progress)
+        builtin::fit(CsrView::new(&indptr, &indices, words)?, &repeats, &options, threads, progress)
     })?;
-    matrix_out(py, basis.values, [words, basis.dims])
+    Ok(MatrixOut(basis.values, [words, basis.dims]))
 }
 
 #[pyfunction]
 #[pyo3(signature = (basis, indptr, indices, repeats, *, threads=0, report=None))]
-pub fn embed_rows<'py>(
-    py: Python<'py>,
-    basis: Matrix<'py, f32>,
-    indptr: Array<'py, u64>,
-    indices: Array<'py, u32>,
-    repeats: Array<'py, u32>,
+pub fn embed_rows(
+    py: Python<'_>,
+    basis: Matrix<'_, f32>,
+    indptr: Array<'_, u64>,
+    indices: Array<'_, u32>,
+    repeats: Array<'_, u32>,
     threads: usize,
-    report: Option<&Bound<'py, PyAny>>,
-) -> PyResult<MatrixOut<'py, f32>> {
-    let (values, words, dims) = matrix(&basis, "basis")?;
-    let (indptr, indices) = (slice(&indptr, "indptr")?, slice(&indices, "indices")?);
-    let repeats = slice(&repeats, "repeats")?;
+    report: Report<'_, '_>,
+) -> PyResult<MatrixOut<f32>> {
     let vectors = long(py, report, |progress| {
-        let counts = CsrView::new(indptr, indices, words)?;
-        builtin::embed_rows(values, dims, counts, repeats, threads, progress)
+        let counts = CsrView::new(&indptr, &indices, basis.rows())?;
+        builtin::embed_rows(&basis, basis.columns(), counts, &repeats, threads, progress)
     })?;
-    matrix_out(py, vectors, [indptr.len().saturating_sub(1), dims])
+    Ok(MatrixOut(vectors, [indptr.len().saturating_sub(1), basis.columns()]))
 }
 
 #[pyfunction]
 #[pyo3(signature = (lists, *, constant=60.0))]
-pub fn fuse_ranks<'py>(
-    py: Python<'py>,
-    lists: Vec<Array<'py, u32>>,
+pub fn fuse_ranks(
+    py: Python<'_>,
+    lists: Vec<Array<'_, u32>>,
     constant: f64,
-) -> PyResult<(Out<'py, u32>, Out<'py, f64>)> {
-    let lists = lists.iter().map(|list| slice(list, "a ranked list")).collect::<PyResult<Vec<_>>>()?;
+) -> PyResult<(Out<u32>, Out<f64>)> {
+    let lists = lists.iter().map(|list| &list[..]).collect::<Vec<_>>();
     let (ids, scores) = split(&quick(py, || fusion::fuse(&lists, constant))?);
-    Ok((ids.into_pyarray(py), scores.into_pyarray(py)))
+    Ok((Out(ids), Out(scores)))
 }
 
 #[pyfunction]
@@ -270,29 +219,27 @@ pub fn simd_levels() -> Vec<&'static str> {
 
 #[pyfunction]
 #[pyo3(signature = (vectors, centres, *, seed=42, iterations=25, simd="auto", threads=0, report=None))]
-#[allow(clippy::too_many_arguments, clippy::type_complexity)]
-pub fn kmeans<'py>(
-    py: Python<'py>,
-    vectors: Matrix<'py, f32>,
+pub fn kmeans(
+    py: Python<'_>,
+    vectors: Matrix<'_, f32>,
     centres: usize,
     seed: u64,
     iterations: u32,
     simd: &str,
     threads: usize,
-    report: Option<&Bound<'py, PyAny>>,
-) -> PyResult<(Out<'py, i64>, MatrixOut<'py, f64>)> {
-    let (values, _, d) = matrix(&vectors, "vectors")?;
+    report: Report<'_, '_>,
+) -> PyResult<(Out<i64>, MatrixOut<f64>)> {
     let found = long(py, report, |progress| {
         let level = if simd == "auto" { Level::widest() } else { Level::named(simd)? };
         let settings = clusters::Settings { seed, iterations, threads, level };
-        clusters::kmeans(&Vectors::new(values, d)?, centres, &settings, progress)
+        clusters::kmeans(&vectors.vectors()?, centres, &settings, progress)
     })?;
     let labels: Vec<i64> = found.labels.iter().map(|&label| i64::from(label)).collect();
-    let shape = [found.centres.len() / d, d];
-    Ok((labels.into_pyarray(py), matrix_out(py, found.centres, shape)?))
+    let shape = [found.centres.len() / vectors.columns(), vectors.columns()];
+    Ok((Out(labels), MatrixOut(found.centres, shape)))
 }
 
-type Neighbours<'py> = (MatrixOut<'py, u32>, MatrixOut<'py, u32>);
+type Neighbours = (MatrixOut<u32>, MatrixOut<u32>);
 
 fn kernel_of(name: &str) -> PyResult<Kernel> {
     match name {
@@ -308,11 +255,10 @@ fn kernel_of(name: &str) -> PyResult<Kernel> {
 #[pyfunction]
 #[pyo3(signature = (indptr, indices, columns, k, *, max_df_ratio=None, allow_zero=false, rows=None,
                     threads=0, kernel="auto", report=None))]
-#[allow(clippy::too_many_arguments)]
-pub fn cooccurrence_knn<'py>(
-    py: Python<'py>,
-    indptr: Array<'py, u64>,
-    indices: Array<'py, u32>,
+pub fn cooccurrence_knn(
+    py: Python<'_>,
+    indptr: Array<'_, u64>,
+    indices: Array<'_, u32>,
     columns: usize,
     k: usize,
     max_df_ratio: Option<f64>,
@@ -320,32 +266,25 @@ pub fn cooccurrence_knn<'py>(
     rows: Option<(usize, usize)>,
     threads: usize,
     kernel: &str,
-    report: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Neighbours<'py>> {
+    report: Report<'_, '_>,
+) -> PyResult<Neighbours> {
     let kernel = kernel_of(kernel)?;
     let rows = rows.map(|(start, end)| start..end);
     let answered = rows.as_ref().map(|r| r.len());
     let options = Options { max_df_ratio, allow_zero, threads, kernel, rows, ..Options::default() };
-    let (indptr, indices) = (slice(&indptr, "indptr")?, slice(&indices, "indices")?);
     let found =
-        long(py, report, |progress| knn(CsrView::new(indptr, indices, columns)?, k, &options, progress))?;
+        long(py, report, |progress| knn(CsrView::new(&indptr, &indices, columns)?, k, &options, progress))?;
     let shape = [answered.unwrap_or(indptr.len() - 1), k];
-    Ok((matrix_out(py, found.ids, shape)?, matrix_out(py, found.counts, shape)?))
+    Ok((MatrixOut(found.ids, shape), MatrixOut(found.counts, shape)))
 }
 
 #[pyfunction]
-pub fn knn_graph<'py>(
-    py: Python<'py>,
-    lexical: Matrix<'py, u32>,
-    semantic: Matrix<'py, u32>,
-) -> PyResult<CsrArrays<'py>> {
-    let (first, first_rows, first_k) = matrix(&lexical, "lexical")?;
-    let (second, second_rows, second_k) = matrix(&semantic, "semantic")?;
-    if first_rows != second_rows {
-        return Err(wrong(format!("lexical has {first_rows} rows, semantic {second_rows}")));
+pub fn knn_graph(py: Python<'_>, lexical: Matrix<'_, u32>, semantic: Matrix<'_, u32>) -> PyResult<CsrOut> {
+    if lexical.rows() != semantic.rows() {
+        return Err(wrong(format!("lexical has {} rows, semantic {}", lexical.rows(), semantic.rows())));
     }
-    let csr = quick(py, || graph(first_rows, &[(first, first_k), (second, second_k)]))?;
-    Ok(csr_out(py, csr))
+    quick(py, || graph(lexical.rows(), &[(&lexical, lexical.columns()), (&semantic, semantic.columns())]))
+        .map(csr_out)
 }
 
 /// Return the instruction sets that `kernel=` accepts on this machine, the widest first.

@@ -1,7 +1,7 @@
 //! The walk and its BM25: build the arrays, at once or in bounded memory, and rank one query or many.
 
-use crate::arrays::{matrix, slice, Array, Matrix, Out, Packed};
-use crate::door::{long, quick, to_python, wrong};
+use crate::arrays::{Array, Matrix, Out, Packed};
+use crate::door::{long, quick, to_python, wrong, Report};
 use ketrag_base::error::{Error, Result};
 use ketrag_base::items::Items;
 use ketrag_base::parallel::map_ranges_with;
@@ -14,11 +14,10 @@ use ketrag_core::rank::links_view::{LinksView, Slice, ARRAYS, LANGUAGES, UNIT_LA
 use ketrag_core::rank::links_weights::Weights;
 use ketrag_core::rank::walk::{Dense, Plan};
 use ketrag_core::rank::{bm25, walk};
-use ketrag_core::vector::{signs, Signs, Vectors};
+use ketrag_core::vector::{signs, Signs};
 use ketrag_text::detection::Choice;
 use ketrag_text::languages::Language;
 use ketrag_text::strings::Strings;
-use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
@@ -32,7 +31,6 @@ type Before<'py> = (Vec<Bound<'py, PyDict>>, Array<'py, u32>);
 /// `language` is auto, a language, or none.
 #[pyfunction]
 #[pyo3(signature = (titles, title_offsets, texts, text_offsets, sentences, sentence_offsets, first_sentence, *, before=None, language="english", threads=0, report=None))]
-#[allow(clippy::too_many_arguments)]
 pub fn links_build<'py>(
     py: Python<'py>,
     titles: Array<'py, u8>,
@@ -45,23 +43,19 @@ pub fn links_build<'py>(
     before: Option<Before<'py>>,
     language: &str,
     threads: usize,
-    report: Option<&Bound<'py, PyAny>>,
+    report: Report<'_, '_>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let language = Choice::by_name(language).map_err(to_python)?;
-    let titles = (slice(&titles, "titles")?, slice(&title_offsets, "title_offsets")?);
-    let texts = (slice(&texts, "texts")?, slice(&text_offsets, "text_offsets")?);
-    let sentences = (slice(&sentences, "sentences")?, slice(&sentence_offsets, "sentence_offsets")?);
-    let first_sentence = slice(&first_sentence, "first_sentence")?;
     let indexes = before.as_ref().map(|(indexes, _)| &indexes[..]).unwrap_or_default();
     let held = indexes.iter().map(hold).collect::<PyResult<Vec<_>>>()?;
-    let found = held.iter().map(|held| slices(held)).collect::<PyResult<Vec<_>>>()?;
-    let row = before.as_ref().map(|(_, row)| slice(row, "rows")).transpose()?;
+    let found = held.iter().map(slices).collect::<Vec<_>>();
+    let row = before.as_ref().map(|(_, row)| &row[..]);
     let arrays = long(py, report, |progress| {
         let input = Texts {
-            titles: Strings::new(titles.0, titles.1)?,
-            texts: Strings::new(texts.0, texts.1)?,
-            sentences: Strings::new(sentences.0, sentences.1)?,
-            first_sentence,
+            titles: Strings::new(&titles, &title_offsets)?,
+            texts: Strings::new(&texts, &text_offsets)?,
+            sentences: Strings::new(&sentences, &sentence_offsets)?,
+            first_sentence: &first_sentence,
             language,
         };
         let links = match row {
@@ -73,9 +67,9 @@ pub fn links_build<'py>(
     let out = PyDict::new(py);
     for (name, array) in arrays {
         match array {
-            links::Array::U8(x) => out.set_item(name, x.into_pyarray(py))?,
-            links::Array::U32(x) => out.set_item(name, x.into_pyarray(py))?,
-            links::Array::U64(x) => out.set_item(name, x.into_pyarray(py))?,
+            links::Array::U8(x) => out.set_item(name, Out(x))?,
+            links::Array::U32(x) => out.set_item(name, Out(x))?,
+            links::Array::U64(x) => out.set_item(name, Out(x))?,
         }
     }
     Ok(out)
@@ -135,25 +129,19 @@ fn hold<'py>(links: &Bound<'py, PyDict>) -> PyResult<Named<Held<'py>>> {
         .collect()
 }
 
-fn slices<'a>(held: &'a [(&'static str, Held<'_>)]) -> PyResult<Named<Slice<'a>>> {
-    held.iter()
-        .map(|(name, held)| {
-            let slice = match held {
-                Held::U8(x) => Slice::U8(slice(x, name)?),
-                Held::U32(x) => Slice::U32(slice(x, name)?),
-                Held::U64(x) => Slice::U64(slice(x, name)?),
-            };
-            Ok((*name, slice))
-        })
-        .collect()
+fn slices<'a>(held: &'a Named<Held<'_>>) -> Named<Slice<'a>> {
+    let slice = |held: &'a Held<'_>| match held {
+        Held::U8(x) => Slice::U8(x),
+        Held::U32(x) => Slice::U32(x),
+        Held::U64(x) => Slice::U64(x),
+    };
+    held.iter().map(|(name, held)| (*name, slice(held))).collect()
 }
 
 fn view<'a>(slices: &[(&str, Slice<'a>)], weights: &'a OnceLock<Weights>) -> Result<LinksView<'a>> {
     let find = |name: &str| {
         let found = slices.iter().find(|(known, _)| *known == name);
-        found
-            .map(|(_, slice)| *slice)
-            .ok_or_else(|| Error::input(format!("{name} is not an array of the walk")))
+        found.map(|(_, slice)| *slice).ok_or_else(|| Error::input(format!("the walk has no array {name}")))
     };
     LinksView::new(find, weights)
 }
@@ -162,7 +150,7 @@ fn view<'a>(slices: &[(&str, Slice<'a>)], weights: &'a OnceLock<Weights>) -> Res
 #[pyfunction]
 pub fn links_weights<'py>(py: Python<'py>, links: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
     let held = hold(links)?;
-    let slices = slices(&held)?;
+    let slices = slices(&held);
     let (norms, weights) = quick(py, || {
         let cell = OnceLock::new();
         let links = view(&slices, &cell)?;
@@ -178,15 +166,15 @@ pub fn links_weights<'py>(py: Python<'py>, links: &Bound<'py, PyDict>) -> PyResu
         ("name_idf", weights.name_idf.values().all().to_vec()),
         ("subject_idf", weights.subject_idf.values().all().to_vec()),
     ] {
-        out.set_item(name, values.into_pyarray(py))?;
+        out.set_item(name, Out(values))?;
     }
     Ok(out)
 }
 
-type Ranked<'py> = (Out<'py, u64>, Out<'py, u32>, Out<'py, f64>);
+type Ranked = (Out<u64>, Out<u32>, Out<f64>);
 
 /// Return rows of results: offsets, ids, scores.
-fn rows_out(py: Python<'_>, rows: Vec<Vec<Scored>>) -> Ranked<'_> {
+fn rows_out(rows: Vec<Vec<Scored>>) -> Ranked {
     let mut indptr = vec![0u64];
     let total = rows.iter().map(Vec::len).sum();
     let (mut ids, mut scores) = (Vec::with_capacity(total), Vec::with_capacity(total));
@@ -195,7 +183,7 @@ fn rows_out(py: Python<'_>, rows: Vec<Vec<Scored>>) -> Ranked<'_> {
         scores.extend(row.iter().map(|s| s.score));
         indptr.push(ids.len() as u64);
     }
-    (indptr.into_pyarray(py), ids.into_pyarray(py), scores.into_pyarray(py))
+    (Out(indptr), Out(ids), Out(scores))
 }
 
 /// Process queries independently on several threads, in order.
@@ -223,27 +211,25 @@ pub fn links_bm25<'py>(
     question_offsets: Array<'py, u64>,
     top: usize,
     threads: usize,
-    report: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Ranked<'py>> {
+    report: Report<'_, '_>,
+) -> PyResult<Ranked> {
     let held = hold(links)?;
-    let slices = slices(&held)?;
-    let questions = (slice(&questions, "questions")?, slice(&question_offsets, "question_offsets")?);
+    let slices = slices(&held);
     let rows = long(py, report, |progress| {
         let weights = OnceLock::new();
         let view = view(&slices, &weights)?;
-        let questions = Strings::new(questions.0, questions.1)?;
+        let questions = Strings::new(&questions, &question_offsets)?;
         each_question(questions.len(), threads, progress, bm25::Scratch::default, |own, q| {
             bm25::rank(&view, questions.get(q), top, None, own, progress)
         })
     })?;
-    Ok(rows_out(py, rows))
+    Ok(rows_out(rows))
 }
 
 /// Rank by the walk: for each query the best `top` units. With vectors (all three) they are used. Optional:
 /// the logarithms of the units' lengths, parameters by name, and for each unit whether it may be returned.
 #[pyfunction]
 #[pyo3(signature = (links, questions, question_offsets, top, *, unit_vectors=None, sentence_vectors=None, question_vectors=None, exact=false, lengths=None, documents=None, numbers=None, wanted=None, threads=0, report=None))]
-#[allow(clippy::too_many_arguments)]
 pub fn walk_rank<'py>(
     py: Python<'py>,
     links: &Bound<'py, PyDict>,
@@ -259,24 +245,16 @@ pub fn walk_rank<'py>(
     numbers: Option<Vec<(String, f64)>>,
     wanted: Option<Array<'py, u8>>,
     threads: usize,
-    report: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Ranked<'py>> {
-    let lengths = lengths.as_ref().map(|x| slice(x, "lengths")).transpose()?;
-    let documents = documents.as_ref().map(|x| slice(x, "documents")).transpose()?;
+    report: Report<'_, '_>,
+) -> PyResult<Ranked> {
     let held = hold(links)?;
-    let slices = slices(&held)?;
-    let questions = (slice(&questions, "questions")?, slice(&question_offsets, "question_offsets")?);
+    let slices = slices(&held);
     let vectors = match (&unit_vectors, &sentence_vectors, &question_vectors) {
         (None, None, None) => None,
-        (Some(units), Some(sentences), Some(asked)) => Some((
-            matrix(units, "unit_vectors")?,
-            matrix(sentences, "sentence_vectors")?,
-            matrix(asked, "question_vectors")?,
-        )),
+        (Some(units), Some(sentences), Some(asked)) => Some((units, sentences, asked)),
         _ => return Err(wrong("give vectors of units, sentences and questions, or none of them")),
     };
-    let wanted = wanted.as_ref().map(|x| slice(x, "wanted")).transpose()?;
-    let mask = wanted.map(|units| Mask::from_fn(units.len(), |unit| units[unit] != 0));
+    let mask = wanted.as_deref().map(|units| Mask::from_fn(units.len(), |unit| units[unit] != 0));
     let mut plan = Plan::new(exact);
     for (name, value) in numbers.unwrap_or_default() {
         plan.set(&name, value).map_err(to_python)?;
@@ -286,23 +264,24 @@ pub fn walk_rank<'py>(
         let view = view(&slices, &weights)?;
         let mask = mask.as_ref();
         mask.map_or(Ok(()), |mask| mask.check(view.units()))?;
-        let questions = Strings::new(questions.0, questions.1)?;
+        let questions = Strings::new(&questions, &question_offsets)?;
         let signs;
         let rows = match vectors {
             None => None,
             Some((units, sentences, asked)) => {
-                let wanted = (view.units(), view.sentence_keywords.rows(), questions.len());
-                let found = (units.1, sentences.1, asked.1);
-                if wanted != found || units.2 != asked.2 || sentences.2 != asked.2 || asked.2 == 0 {
+                let needed = (view.units(), view.sentence_keywords.rows(), questions.len());
+                let found = (units.rows(), sentences.rows(), asked.rows());
+                let widths = [units.columns(), sentences.columns(), asked.columns()];
+                let d = widths[0];
+                if needed != found || d == 0 || widths != [d; 3] {
                     return Err(Error::input(format!(
-                        "vectors have {found:?} rows of {:?} values; units, sentences and questions \
-                         need {wanted:?} rows of one length",
-                        (units.2, sentences.2, asked.2)
+                        "vectors of units, sentences and questions have {found:?} rows and {widths:?} columns, \
+                         expected {needed:?} rows and equal columns"
                     )));
                 }
-                Vectors::new(sentences.0, sentences.2)?; // finite
-                signs = signs::pack(sentences.0, sentences.2);
-                Some((Vectors::new(units.0, units.2)?.into(), Signs::new(&signs, asked.2)?, asked.0))
+                sentences.vectors()?; // finite
+                signs = signs::pack(sentences, d);
+                Some((units.vectors()?.into(), Signs::new(&signs, d)?, &asked[..]))
             }
         };
         each_question(questions.len(), threads, progress, walk::Scratch::default, |own, q| {
@@ -316,8 +295,8 @@ pub fn walk_rank<'py>(
             walk::rank(
                 &view,
                 walk::Units {
-                    lengths: lengths.map_or(walk::Lengths::Keywords, walk::Lengths::Given),
-                    documents: documents.map(Items::from),
+                    lengths: lengths.as_deref().map_or(walk::Lengths::Keywords, walk::Lengths::Given),
+                    documents: documents.as_deref().map(Items::from),
                 },
                 dense,
                 None,
@@ -330,7 +309,7 @@ pub fn walk_rank<'py>(
             )
         })
     })?;
-    Ok(rows_out(py, rows))
+    Ok(rows_out(rows))
 }
 
 /// Return the arrays of `links_build` from those of the stage "units": arrays, or paths of files in `folder` (an empty
@@ -338,7 +317,6 @@ pub fn walk_rank<'py>(
 /// together, `entries` the entries of a transpose that are placed together.
 #[pyfunction]
 #[pyo3(signature = (titles, owners, texts, spans, sentence_units, sentence_spans, sentence_titles, folder, *, before, run, entries, language="english", threads=0, report=None))]
-#[allow(clippy::too_many_arguments)] // the arrays of the units, one by one
 pub fn links_build_runs<'py>(
     py: Python<'py>,
     titles: Packed<'py>,
@@ -354,27 +332,19 @@ pub fn links_build_runs<'py>(
     entries: usize,
     language: &str,
     threads: usize,
-    report: Option<&Bound<'py, PyAny>>,
+    report: Report<'_, '_>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let language = Choice::by_name(language).map_err(to_python)?;
-    let titles = (slice(&titles.0, "titles")?, slice(&titles.1, "title offsets")?);
-    let texts = (slice(&texts.0, "texts")?, slice(&texts.1, "text offsets")?);
-    let before = (slice(&before.0, "contexts")?, slice(&before.1, "context offsets")?);
-    let owners = slice(&owners, "owners")?;
-    let (spans, _, _) = matrix(&spans, "spans")?;
-    let sentence_units = slice(&sentence_units, "sentence_units")?;
-    let (sentence_spans, _, _) = matrix(&sentence_spans, "sentence_spans")?;
-    let sentence_titles = slice(&sentence_titles, "sentence_titles")?;
     let made = long(py, report, |progress| {
         let units = Units {
-            titles: Strings::new(titles.0, titles.1)?,
-            owners,
-            texts: Strings::new(texts.0, texts.1)?,
-            before: Strings::new(before.0, before.1)?,
-            spans,
-            sentence_units,
-            sentence_spans,
-            sentence_titles,
+            titles: titles.view()?,
+            owners: &owners,
+            texts: texts.view()?,
+            before: before.view()?,
+            spans: &spans,
+            sentence_units: &sentence_units,
+            sentence_spans: &sentence_spans,
+            sentence_titles: &sentence_titles,
             language,
         };
         build_in_runs(&units, Bounds { units: run, entries }, &folder, threads, progress)
@@ -382,9 +352,9 @@ pub fn links_build_runs<'py>(
     let out = PyDict::new(py);
     for (name, output) in made {
         match output {
-            Output::Memory(links::Array::U8(x)) => out.set_item(name, x.into_pyarray(py))?,
-            Output::Memory(links::Array::U32(x)) => out.set_item(name, x.into_pyarray(py))?,
-            Output::Memory(links::Array::U64(x)) => out.set_item(name, x.into_pyarray(py))?,
+            Output::Memory(links::Array::U8(x)) => out.set_item(name, Out(x))?,
+            Output::Memory(links::Array::U32(x)) => out.set_item(name, Out(x))?,
+            Output::Memory(links::Array::U64(x)) => out.set_item(name, Out(x))?,
             Output::File(path) => out.set_item(name, path)?,
         }
     }

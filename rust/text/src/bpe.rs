@@ -27,9 +27,7 @@ impl Encoding {
         match name {
             "cl100k_base" => Ok(Self::Cl100k),
             "o200k_base" => Ok(Self::O200k),
-            _ => {
-                Err(Error::input(format!("unknown encoding {name:?}: there are cl100k_base and o200k_base")))
-            }
+            _ => Err(Error::input(format!("encoding must be cl100k_base or o200k_base, not {name:?}"))),
         }
     }
 
@@ -42,8 +40,9 @@ impl Encoding {
 
     pub(crate) fn merges(self) -> &'static Merges {
         static CL100K: LazyLock<Merges> =
-            LazyLock::new(|| Merges::new(include_bytes!("data/cl100k_base.bin")));
-        static O200K: LazyLock<Merges> = LazyLock::new(|| Merges::new(include_bytes!("data/o200k_base.bin")));
+            LazyLock::new(|| Merges::new(include_bytes!("data/cl100k_base.bin"), None));
+        static O200K: LazyLock<Merges> =
+            LazyLock::new(|| Merges::new(include_bytes!("data/o200k_base.bin"), Some(&CL100K)));
         match self {
             Self::Cl100k => &CL100K,
             Self::O200k => &O200K,

@@ -194,7 +194,7 @@ fn marks_of(text: &str, rows: Marks<'_>) -> Result<Vec<(Span, Mark)>> {
         let mark = Mark::numbered(kind, value).ok_or_else(|| Error::input(format!("unknown mark {kind}")))?;
         match (starts.byte_of(start), ends.byte_of(end).unwrap_or(text.len())) {
             (Some(start), end) if start <= end => Ok(((start, end), mark)),
-            _ => Err(Error::input(format!("a mark spans {start}..{end}, no stretch of its text"))),
+            _ => Err(Error::input(format!("a mark spans {start}..{end}, which is outside its text"))),
         }
     });
     each.collect()

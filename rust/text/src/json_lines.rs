@@ -132,7 +132,7 @@ fn read_line(line: &[u8]) -> Option<Record<'_>> {
     let has_zero =
         ids.filter_map(Id::text).chain([title, record.text.as_ref()]).any(|text| text.contains('\0'));
     let is_plain = !has_zero && record.metadata.as_ref().is_none_or(BTreeMap::is_empty);
-    (is_plain && !(is_blank(&record.text) && is_blank(title))).then_some(record)
+    (is_plain && !is_blank(&record.text)).then_some(record)
 }
 
 impl Id<'_> {
@@ -177,7 +177,6 @@ mod tests {
                 ("f:1", "", "b"),
             ),
             (r#"{"text":"x","_id":123456789012345678}"#, ("123456789012345678", "", "x")),
-            (r#"{"title":"only","text":" "}"#, ("f:1", "only", " ")),
         ];
         for (line, (id, title, text)) in good {
             assert_eq!(read(line), (vec![(id.into(), title.into(), text.into())], vec![]), "{line}");
@@ -210,6 +209,7 @@ mod tests {
             r#"{"text":"x","n":NaN}"#,
             r#"{"text":"x","n":nul}"#,
             r#"{"text":" \u2028"}"#,
+            r#"{"title":"only","text":" "}"#,
             "\u{feff}{\"text\":\"x\"}",
             r#"{"text":"x"#,
             "{\"text\":\"a\tb\"}",

@@ -2,9 +2,8 @@
 //! Function words are not keywords, and `detection` recognises a language by them.
 
 use crate::error::{Error, Result};
-use crate::folding::{fold_into, WordSet};
+use crate::folding::{fold_into, spell_into, WordSet};
 use crate::interner::Interner;
-use crate::marks;
 pub use crate::scripts::Script;
 use snowball_stemmers_rs::{Algorithm, Stemmer};
 use std::sync::OnceLock;
@@ -46,17 +45,6 @@ impl Script {
     }
 }
 
-/// Function words of a language.
-#[derive(Clone, Copy)]
-enum Words {
-    /// The list of NLTK, taken from the crate `stop-words`.
-    Nltk,
-    /// A list compiled for this project.
-    Own(&'static str),
-    /// No list: the language is detected by its script, or not at all.
-    No,
-}
-
 /// The form in which words are matched.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
@@ -75,7 +63,6 @@ struct Row {
     name: &'static str,
     script: Script,
     form: Form,
-    words: Words,
 }
 
 impl Row {
@@ -93,112 +80,78 @@ impl Row {
     }
 }
 
-const fn row(code: &'static str, name: &'static str, script: Script, form: Form, words: Words) -> Row {
-    Row { code, name, script, form, words }
+const fn row(code: &'static str, name: &'static str, script: Script, form: Form) -> Row {
+    Row { code, name, script, form }
 }
 
-const POLISH: &str = "i w na z się nie do to że jest o od po za jak ale przez przy dla co tym ten ta te tego tej tych \
-oraz lub czy być był była było są który która które których ma może tylko już także między jego jej ich gdy pod nad we \
-ze albo więc sobie ponieważ jako jeśli ani bez będzie będą byli były choć ci czyli gdzie im inne innych jednak jeden jedna \
-jednym jeszcze kiedy każdy każdego kilka kto lecz można mogą nim niż ono oni podczas poza raz swoje swój swoich tak tam \
-też u wiele więcej wszystkie wszystkich został została zostały zostało zaś którego którym którzy której należy zatem do \
-ku wśród około wobec dzięki nawet zawsze bardzo aż dlatego ponad według";
-const CZECH: &str = "a v na se je že z s do i o to jako ve k si po za by ale od pro při nebo podle není jsou byl byla \
-bylo byly který která které jeho jejich jen až také mezi být tak než když pokud má aby co ze ke jsem před však tento \
-tato toto může bude";
-const UKRAINIAN: &str =
-    "і в у на з що не та до як за від це його її їх був була було були є або але який яка яке які \
-для про при під після також між щоб коли якщо бути може";
-const PERSIAN: &str =
-    "و در به از که این را با است برای آن یک خود تا کرد بر هم نیز می شد شده بود اما یا ها های";
+/// The function words of each language: see the file.
+const LISTS: &str = include_str!("data/function_words.txt");
 
 /// Words that are frequent in English texts and not in other languages. They are used only for detection.
 const ENGLISH: &str =
     "may also one two first many known would could upon since within although however later often \
 after us";
-/// Turkish function words that the list of NLTK lacks. Without "bir" hardly any text is recognised.
-const TURKISH: &str = "bir olarak olan oldu olduğu olduğunu sonra kadar göre tarafından ancak var değil ayrıca arasında \
-üzerinde içinde bunun bunu onun yılında fakat bile önce sadece olup ise veya hem her ilk iki tüm bütün bazı diğer aynı \
-zaman birlikte rağmen böylece çünkü altında dışında sırasında karşı başka bunlar bunların onlar onların şu hiç yok \
-değildir vardır olmuştur edilmiştir edilen edildi eden etti ettiği olmak olması olmasına olsa sahip kendi şekilde birçok \
-nedeniyle dolayı dahil itibaren doğru boyunca ardından üzerine arasındaki içindeki olabilir oldukça iken henüz hatta pek \
-kez yine daha yer alan bulunan yapılan verilen böyle şöyle bunlardan birine birinin birisi birini";
-/// Numbers and nouns in NLTK's list of Romanian: two, third, first, new, nine, back, kind, day, face.
-#[rustfmt::skip]
-const NOT_ROMANIAN: [&str; 17] = [
-    "doi", "doilea", "două", "trei", "treia", "treilea", "patra", "patru", "prima", "primul", "nou", "noua", "nouă",
-    "spate", "mod", "zi", "fata",
-];
-const HINDI: &str =
-    "का के की में है और से को पर ने यह वह एक कि हैं था थे थी इस उस जो भी नहीं तो ही कर करने लिए गया गई गए हो होता होती \
-होते अपने अपनी अपना साथ तक या द्वारा बाद जब तब किया दिया रहा रहे रही इन उन इसके उनके उसके जिस जिसमें कुछ सभी";
-
-// The function words, except those that are short words of several other languages once their marks are
-// removed.
-const VIETNAMESE: &str =
-    "của và các được những trong không một có người với này đã để như tại theo trên đến bởi cũng khi \
-nhiều vào sau đó hơn hoặc nhưng việc thì phải cho bằng nếu giữa cùng năm hai lại thành rất đang ông là";
 
 // Indexes store the row of a language as its code, so append new rows at the end.
 #[rustfmt::skip]
 static TABLE: [Row; 57] = [
-    row("en", "english", Script::Latin, Whole, Words::Nltk),
-    row("none", "none", Script::Other, Whole, Words::No),
-    row("ar", "arabic", Script::Arabic, Stem(Algorithm::Arabic), Words::Nltk),
-    row("ca", "catalan", Script::Latin, Stem(Algorithm::Catalan), Words::Nltk),
-    row("cs", "czech", Script::Latin, Stem(Algorithm::Czech), Words::Own(CZECH)),
-    row("da", "danish", Script::Latin, Stem(Algorithm::Danish), Words::Nltk),
-    row("de", "german", Script::Latin, Stem(Algorithm::German), Words::Nltk),
-    row("el", "greek", Script::Greek, Stem(Algorithm::Greek), Words::Nltk),
-    row("es", "spanish", Script::Latin, Stem(Algorithm::Spanish), Words::Nltk),
-    row("et", "estonian", Script::Latin, Stem(Algorithm::Estonian), Words::No),
-    row("eu", "basque", Script::Latin, Stem(Algorithm::Basque), Words::Nltk),
-    row("fa", "persian", Script::Arabic, Stem(Algorithm::Persian), Words::Own(PERSIAN)),
-    row("fi", "finnish", Script::Latin, Stem(Algorithm::Finnish), Words::Nltk),
-    row("fr", "french", Script::Latin, Stem(Algorithm::French), Words::Nltk),
-    row("ga", "irish", Script::Latin, Stem(Algorithm::Irish), Words::No),
-    row("he", "hebrew", Script::Hebrew, Whole, Words::Nltk),
-    row("hi", "hindi", Script::Devanagari, Stem(Algorithm::Hindi), Words::Own(HINDI)),
-    row("hu", "hungarian", Script::Latin, Stem(Algorithm::Hungarian), Words::Nltk),
-    row("hy", "armenian", Script::Armenian, Stem(Algorithm::Armenian), Words::No),
-    row("id", "indonesian", Script::Latin, Stem(Algorithm::Indonesian), Words::Nltk),
-    row("it", "italian", Script::Latin, Stem(Algorithm::Italian), Words::Nltk),
-    row("ja", "japanese", Script::Kana, Whole, Words::No),
-    row("ko", "korean", Script::Hangul, Whole, Words::No),
-    row("lt", "lithuanian", Script::Latin, Stem(Algorithm::Lithuanian), Words::No),
-    row("ne", "nepali", Script::Devanagari, Stem(Algorithm::Nepali), Words::No),
-    row("nl", "dutch", Script::Latin, Stem(Algorithm::Dutch), Words::Nltk),
-    row("no", "norwegian", Script::Latin, Stem(Algorithm::Norwegian), Words::Nltk),
-    row("pl", "polish", Script::Latin, Stem(Algorithm::Polish), Words::Own(POLISH)),
-    row("pt", "portuguese", Script::Latin, Stem(Algorithm::Portuguese), Words::Nltk),
-    row("ro", "romanian", Script::Latin, Stem(Algorithm::Romanian), Words::Nltk),
-    row("ru", "russian", Script::Cyrillic, Stem(Algorithm::Russian), Words::Nltk),
-    row("sl", "slovenian", Script::Latin, Whole, Words::Nltk),
-    row("sv", "swedish", Script::Latin, Stem(Algorithm::Swedish), Words::Nltk),
-    row("ta", "tamil", Script::Tamil, Stem(Algorithm::Tamil), Words::No),
-    row("th", "thai", Script::Thai, Whole, Words::No),
-    row("tr", "turkish", Script::Latin, Stem(Algorithm::Turkish), Words::Nltk),
-    row("uk", "ukrainian", Script::Cyrillic, Stem(Algorithm::Ukrainian), Words::Own(UKRAINIAN)),
-    row("zh", "chinese", Script::Han, Whole, Words::No),
-    row("eo", "esperanto", Script::Latin, Stem(Algorithm::Esperanto), Words::No),
-    row("sr", "serbian", Script::Cyrillic, Stem(Algorithm::Serbian), Words::No),
-    row("st", "sesotho", Script::Latin, Stem(Algorithm::Sesotho), Words::No),
-    row("yi", "yiddish", Script::Hebrew, Stem(Algorithm::Yiddish), Words::No),
-    row("az", "azerbaijani", Script::Latin, Whole, Words::Nltk),
-    row("sq", "albanian", Script::Latin, Whole, Words::Nltk),
-    row("am", "amharic", Script::Ethiopic, Whole, Words::No),
-    row("bn", "bengali", Script::Bengali, Whole, Words::No),
-    row("gu", "gujarati", Script::Gujarati, Whole, Words::No),
-    row("ka", "georgian", Script::Georgian, Whole, Words::No),
-    row("km", "khmer", Script::Khmer, Whole, Words::No),
-    row("kn", "kannada", Script::Kannada, Whole, Words::No),
-    row("lo", "lao", Script::Lao, Whole, Words::No),
-    row("ml", "malayalam", Script::Malayalam, Whole, Words::No),
-    row("my", "burmese", Script::Myanmar, Whole, Words::No),
-    row("pa", "punjabi", Script::Gurmukhi, Whole, Words::No),
-    row("si", "sinhala", Script::Sinhala, Whole, Words::No),
-    row("te", "telugu", Script::Telugu, Whole, Words::No),
-    row("vi", "vietnamese", Script::Latin, Marked, Words::Own(VIETNAMESE)),
+    row("en", "english", Script::Latin, Whole),
+    row("none", "none", Script::Other, Whole),
+    row("ar", "arabic", Script::Arabic, Stem(Algorithm::Arabic)),
+    row("ca", "catalan", Script::Latin, Stem(Algorithm::Catalan)),
+    row("cs", "czech", Script::Latin, Stem(Algorithm::Czech)),
+    row("da", "danish", Script::Latin, Stem(Algorithm::Danish)),
+    row("de", "german", Script::Latin, Stem(Algorithm::German)),
+    row("el", "greek", Script::Greek, Stem(Algorithm::Greek)),
+    row("es", "spanish", Script::Latin, Stem(Algorithm::Spanish)),
+    row("et", "estonian", Script::Latin, Stem(Algorithm::Estonian)),
+    row("eu", "basque", Script::Latin, Stem(Algorithm::Basque)),
+    row("fa", "persian", Script::Arabic, Stem(Algorithm::Persian)),
+    row("fi", "finnish", Script::Latin, Stem(Algorithm::Finnish)),
+    row("fr", "french", Script::Latin, Stem(Algorithm::French)),
+    row("ga", "irish", Script::Latin, Stem(Algorithm::Irish)),
+    row("he", "hebrew", Script::Hebrew, Whole),
+    row("hi", "hindi", Script::Devanagari, Stem(Algorithm::Hindi)),
+    row("hu", "hungarian", Script::Latin, Stem(Algorithm::Hungarian)),
+    row("hy", "armenian", Script::Armenian, Stem(Algorithm::Armenian)),
+    row("id", "indonesian", Script::Latin, Stem(Algorithm::Indonesian)),
+    row("it", "italian", Script::Latin, Stem(Algorithm::Italian)),
+    row("ja", "japanese", Script::Kana, Whole),
+    row("ko", "korean", Script::Hangul, Whole),
+    row("lt", "lithuanian", Script::Latin, Stem(Algorithm::Lithuanian)),
+    row("ne", "nepali", Script::Devanagari, Stem(Algorithm::Nepali)),
+    row("nl", "dutch", Script::Latin, Stem(Algorithm::Dutch)),
+    row("no", "norwegian", Script::Latin, Stem(Algorithm::Norwegian)),
+    row("pl", "polish", Script::Latin, Stem(Algorithm::Polish)),
+    row("pt", "portuguese", Script::Latin, Stem(Algorithm::Portuguese)),
+    row("ro", "romanian", Script::Latin, Stem(Algorithm::Romanian)),
+    row("ru", "russian", Script::Cyrillic, Stem(Algorithm::Russian)),
+    row("sl", "slovenian", Script::Latin, Whole),
+    row("sv", "swedish", Script::Latin, Stem(Algorithm::Swedish)),
+    row("ta", "tamil", Script::Tamil, Stem(Algorithm::Tamil)),
+    row("th", "thai", Script::Thai, Whole),
+    row("tr", "turkish", Script::Latin, Stem(Algorithm::Turkish)),
+    row("uk", "ukrainian", Script::Cyrillic, Stem(Algorithm::Ukrainian)),
+    row("zh", "chinese", Script::Han, Whole),
+    row("eo", "esperanto", Script::Latin, Stem(Algorithm::Esperanto)),
+    row("sr", "serbian", Script::Cyrillic, Stem(Algorithm::Serbian)),
+    row("st", "sesotho", Script::Latin, Stem(Algorithm::Sesotho)),
+    row("yi", "yiddish", Script::Hebrew, Stem(Algorithm::Yiddish)),
+    row("az", "azerbaijani", Script::Latin, Whole),
+    row("sq", "albanian", Script::Latin, Whole),
+    row("am", "amharic", Script::Ethiopic, Whole),
+    row("bn", "bengali", Script::Bengali, Whole),
+    row("gu", "gujarati", Script::Gujarati, Whole),
+    row("ka", "georgian", Script::Georgian, Whole),
+    row("km", "khmer", Script::Khmer, Whole),
+    row("kn", "kannada", Script::Kannada, Whole),
+    row("lo", "lao", Script::Lao, Whole),
+    row("ml", "malayalam", Script::Malayalam, Whole),
+    row("my", "burmese", Script::Myanmar, Whole),
+    row("pa", "punjabi", Script::Gurmukhi, Whole),
+    row("si", "sinhala", Script::Sinhala, Whole),
+    row("te", "telugu", Script::Telugu, Whole),
+    row("vi", "vietnamese", Script::Latin, Marked),
 ];
 
 /// The function words of all languages, with the languages that have each, as bits.
@@ -245,18 +198,11 @@ fn built() -> &'static Built {
 /// The longest function word that detection looks up, in bytes.
 pub(crate) const LONGEST: usize = 16;
 
-/// Return the function words of a row, as they are in the source of the list.
+/// Return the function words of a row, as they are in the source of the list; none for a language that is detected
+/// by its script, or not at all.
 fn listed(row: &Row) -> Vec<&'static str> {
-    match row.words {
-        Words::No => Vec::new(),
-        Words::Own(words) => words.split_ascii_whitespace().collect(),
-        Words::Nltk => {
-            let more = if row.code == "tr" { TURKISH } else { "" };
-            let list = stop_words::lookup(row.code).unwrap_or_default().iter().copied();
-            let kept = list.filter(|word| row.code != "ro" || !NOT_ROMANIAN.contains(word));
-            kept.chain(more.split_ascii_whitespace()).collect()
-        }
-    }
+    let list = LISTS.lines().find_map(|line| line.strip_prefix(row.code)?.strip_prefix('|'));
+    list.map(|words| words.split('|').collect()).unwrap_or_default()
 }
 
 /// Return the function words of a row, folded and in lower case, separated by blanks.
@@ -397,7 +343,7 @@ impl Language {
     pub(crate) fn stem_into(self, word: &str, out: &mut String) {
         let start = out.len();
         if self.keeps_marks() {
-            marks::spell_into(word, out);
+            spell_into(word, out);
         } else if let Some(stemmer) = &built().stemmers[usize::from(self.0)] {
             match self.row().form {
                 Stem(Algorithm::Arabic) => fold_into(&stemmer.stem(&without_affixes(word)), out),
@@ -464,9 +410,10 @@ mod tests {
         for (at, row) in TABLE.iter().enumerate() {
             assert_eq!(Language::by_name(row.code).unwrap().0 as usize, at);
             assert_eq!(Language::by_name(row.name).unwrap().0 as usize, at);
-            let list = function_words(row);
-            assert_eq!(list.is_empty(), matches!(row.words, Words::No), "{}", row.name);
         }
+        let lists = LISTS.lines().filter(|line| !line.starts_with('#'));
+        let listed = TABLE.iter().filter(|row| !listed(row).is_empty()).count();
+        assert_eq!((lists.count(), listed), (30, 30));
         let error = Language::by_name("germna").unwrap_err().to_string();
         assert!(error.contains("\"germna\"") && error.contains("\"german\""), "{error}");
         assert!(Language::numbered(TABLE.len() as u8).is_err());

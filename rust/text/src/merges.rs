@@ -4,9 +4,10 @@
 //! can be merged. Short pieces (nearly all) are scanned for the lowest pair each time; long ones keep their
 //! pairs in a heap, so that the time stays near-linear.
 //!
-//! An embedded vocabulary lists for each token the two earlier tokens that it consists of
-//! (`data/make_vocabularies.py`), because a wheel compresses pairs better than bytes. Its table is built on
-//! first use in a few milliseconds. Crates that embed whole automata are faster on long pieces but add 40 MB.
+//! An embedded vocabulary lists for each token the two earlier tokens that it consists of, or its number in a
+//! vocabulary that also has it (`data/make_vocabularies.py`), because a wheel compresses numbers better than bytes.
+//! Its table is built on first use in a few milliseconds. Crates that embed whole automata are faster on long
+//! pieces but add 40 MB.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -27,27 +28,36 @@ pub(crate) struct Merges {
 }
 
 impl Merges {
-    /// Build the table from the bytes of a vocabulary file: the single bytes, and the pairs of other tokens
-    /// as six planes of bytes.
-    pub(crate) fn new(file: &[u8]) -> Self {
-        let (bytes, pairs) = file.split_at(256);
-        let count = pairs.len() / 6;
-        let mut data = Vec::with_capacity(pairs.len() * 3 / 2);
+    /// Build the table from a vocabulary file, given the vocabulary `base` that it refers to.
+    pub(crate) fn new(file: &[u8], base: Option<&Self>) -> Self {
+        let (bytes, file) = file.split_at(256);
+        let (count, file) = file.split_at(4);
+        let count = count.iter().rev().fold(0, |count, &byte| count << 8 | usize::from(byte));
+        let (flags, file) = file.split_at(count.div_ceil(8));
+        let known: usize = flags.iter().map(|byte| byte.count_ones() as usize).sum();
+        let (known, pairs) = file.split_at(3 * known);
+        let (left, right) = pairs.split_at(pairs.len() / 2);
+        let mut data = Vec::with_capacity(count * 9);
         let mut starts = Vec::with_capacity(256 + count);
         for &byte in bytes {
             starts.push(data.len() as u32 + 1);
             data.extend([1, byte]);
         }
-        let number = |plane: usize, i: usize| -> usize {
-            (0..3).map(|byte| usize::from(pairs[(plane + byte) * count + i]) << (8 * byte)).sum()
-        };
+        let (mut next_known, mut next_pair) = (0, 0);
         for i in 0..count {
             let at = data.len();
             starts.push(at as u32 + 1);
             data.push(0);
-            for part in [number(0, i), number(3, i)] {
-                let start = starts[part] as usize;
-                data.extend_from_within(start..start + data[start - 1] as usize);
+            if flags[i / 8] >> (i % 8) & 1 == 1 {
+                let token = number(known, next_known);
+                data.extend_from_slice(base.map_or(&[], |base| base.bytes(token)));
+                next_known += 1;
+            } else {
+                for part in [number(left, next_pair), number(right, next_pair)] {
+                    let start = starts[part] as usize;
+                    data.extend_from_within(start..start + data[start - 1] as usize);
+                }
+                next_pair += 1;
             }
             data[at] = (data.len() - at - 1) as u8;
         }
@@ -67,6 +77,11 @@ impl Merges {
 
     pub(crate) fn token_len(&self, token: u32) -> usize {
         self.data[self.starts[token as usize] as usize - 1] as usize
+    }
+
+    fn bytes(&self, token: usize) -> &[u8] {
+        let start = self.starts[token] as usize;
+        &self.data[start..][..self.token_len(token as u32)]
     }
 
     fn find(&self, bytes: &[u8]) -> u32 {
@@ -188,6 +203,12 @@ impl Merges {
         })
         .for_each(see);
     }
+}
+
+/// Return a number of three bytes, which are in three planes.
+fn number(planes: &[u8], at: usize) -> usize {
+    let count = planes.len() / 3;
+    (0..3).map(|byte| usize::from(planes[byte * count + at]) << (8 * byte)).sum()
 }
 
 fn hash_of(bytes: &[u8]) -> usize {

@@ -9,6 +9,11 @@ use super::abbreviations::goes_on_after;
 use super::ascii_sentences::each_ascii_stretch;
 use super::folding::is_unspaced;
 use super::pieces::char_floor;
+use super::sentence_signs::{
+    begins_lower, begins_with_marker, closes, continues, is_break, is_emphasis, is_ignored, is_mark,
+    is_marker, is_no_break_space, is_stop, is_wide_mark, opens_a_word, opens_an_item, reference, run,
+    shorter, CLOSES_OR_OPENS, FAR,
+};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use unicode_segmentation::UnicodeSegmentation;
@@ -19,24 +24,18 @@ pub enum Splitter {
     /// Only the boundaries of UAX #29.
     Uax29,
     /// The end of a line, or a mark before a blank, except in code spans, after abbreviations, initials, ordinals
-    /// and list markers, before a word in lower case, and at a wrapped line. Fragments shorter than [`SHORTEST`]
+    /// and list markers, before a word in lower case, and at a wrapped line. Fragments shorter than 15
     /// characters are merged with a neighbour in their paragraph. Blank lines always separate.
     #[default]
     Standard,
 }
 
-/// Shorter fragments, in characters, are not sentences.
-pub const SHORTEST: usize = 15;
 /// A line of at least this length that ends without a full stop is assumed to be wrapped.
 const WRAPPED: usize = 50;
 /// Maximum length of a code span in bytes: a backtick that is never closed protects nothing, and costs little.
 const CODE: usize = 400;
 /// Maximum number of runs of backticks inside a code span.
 const TICKS: usize = 16;
-/// Maximum length of a reference in brackets after a mark, and of a list marker.
-const REFERENCE: usize = 24;
-/// Maximum number of characters to look ahead.
-const FAR: usize = 64;
 /// A sentence ends after this many characters without letter or digit. This also keeps the search for boundaries of
 /// UAX #29 linear, since it looks ahead from each blank after a full stop.
 const JUNK: usize = 64;
@@ -48,9 +47,7 @@ impl Splitter {
         match name {
             "uax29" => Ok(Self::Uax29),
             "standard" => Ok(Self::Standard),
-            _ => {
-                Err(Error::input(format!("unknown sentence splitter {name:?}: there are standard and uax29")))
-            }
+            _ => Err(Error::input(format!("the sentence splitter must be standard or uax29, not {name:?}"))),
         }
     }
 
@@ -399,213 +396,6 @@ impl Paragraph<'_> {
     }
 }
 
-/// Quotes that close in some languages and open in others, and emphasis.
-const CLOSES_OR_OPENS: [char; 7] = ['“', '‘', '«', '‹', '*', '_', '~'];
-
-fn is_break(c: char) -> bool {
-    matches!(c, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
-}
-
-fn is_no_break_space(c: char) -> bool {
-    matches!(c, '\u{a0}' | '\u{2007}' | '\u{202f}')
-}
-
-fn is_stop(c: char) -> bool {
-    matches!(c, '.' | '․' | '．' | '﹒')
-}
-
-/// Marks that need no blank after them.
-fn is_wide_mark(c: char) -> bool {
-    matches!(c, '၊' | '။' | '។' | '៕' | '。' | '｡' | '．' | '﹒' | '﹖' | '﹗' | '！' | '？')
-}
-
-fn is_mark(c: char) -> bool {
-    is_stop(c)
-        || is_wide_mark(c)
-        || matches!(c, '!' | '?' | '։' | '؝'..='؟' | '۔' | '܀'..='܂' | '߹' | '।' | '॥' | '።' | '፧' | '፨' | '᙮'
-            | '᠃' | '᠉' | '‼' | '‽' | '⁇'..='⁉' | '⸮' | '꓿')
-}
-
-/// Characters that are not visible.
-fn is_ignored(c: char) -> bool {
-    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}' | '\u{2066}'..='\u{2069}'
-        | '\u{fe0e}' | '\u{fe0f}' | '\u{feff}')
-}
-
-fn is_emphasis(c: char) -> bool {
-    matches!(c, '*' | '_' | '~')
-}
-
-/// Return whether a character belongs to the sentence whose mark it follows.
-fn closes(c: char) -> bool {
-    is_ignored(c)
-        || matches!(
-            c,
-            '"' | '\''
-                | ')'
-                | ']'
-                | '}'
-                | '”'
-                | '’'
-                | '»'
-                | '›'
-                | '」'
-                | '』'
-                | '）'
-                | '】'
-                | '》'
-                | '〉'
-                | '〕'
-                | '］'
-                | '｝'
-                | '〗'
-                | '〙'
-                | '¹'
-                | '²'
-                | '³'
-                | '⁰'
-                | '⁴'..='⁹'
-        )
-}
-
-/// Return whether a character comes before the first word of a sentence.
-fn opens_a_word(c: char) -> bool {
-    is_emphasis(c)
-        || matches!(c, '"' | '\'' | '(' | '[' | '{' | '“' | '‘' | '«' | '‹' | '„' | '‚' | '¿' | '¡')
-}
-
-/// Return whether a sentence goes on with this character.
-fn continues(c: char) -> bool {
-    is_mark(c)
-        || matches!(
-            c,
-            ',' | '-'
-                | ':'
-                | ';'
-                | '՝'
-                | '،'
-                | '؍'
-                | '߸'
-                | '᠂'
-                | '᠈'
-                | '–'
-                | '—'
-                | '、'
-                | '﹐'
-                | '﹑'
-                | '﹕'
-                | '﹘'
-                | '﹣'
-                | '，'
-                | '－'
-                | '：'
-                | '；'
-        )
-}
-
-/// Return the length of the reference in brackets at the start, such as `[1]` or `[^note]`.
-fn reference(text: &str) -> Option<usize> {
-    let inner = text.strip_prefix('[')?;
-    for (count, (at, c)) in inner.char_indices().enumerate().take(REFERENCE + 1) {
-        if c == ']' {
-            return (count > 0).then_some(at + 2);
-        }
-        if matches!(c, '[' | '`') || is_break(c) {
-            return None;
-        }
-    }
-    None
-}
-
-/// Return the number of backticks at the start.
-fn run(text: &str) -> usize {
-    text.bytes().take_while(|&b| b == b'`').count()
-}
-
-/// Return whether a text is a list marker or the number of a heading, with bullets and emphasis.
-fn is_marker(text: &str) -> bool {
-    if text.len() > REFERENCE * 4 || text.chars().count() > REFERENCE {
-        return false;
-    }
-    let bullets = ['-', '*', '+', '•', '#', '>', '(', '_', ' ', '\t'];
-    let bare = text.trim_start_matches(bullets).trim_end_matches(is_emphasis);
-    let suffix = [".)", ".", ")"].into_iter().find(|suffix| bare.ends_with(suffix));
-    let Some(core) = suffix.and_then(|suffix| bare.strip_suffix(suffix)) else { return false };
-    let is_number = |part: &str| matches!(part.len(), 1..=3) && part.bytes().all(|b| b.is_ascii_digit());
-    core.split('.').all(is_number)
-        || (core.len() == 1 && core.bytes().all(|b| b.is_ascii_alphabetic()))
-        || (matches!(core.len(), 1..=5)
-            && core.bytes().all(|b| matches!(b, b'i' | b'v' | b'x' | b'l' | b'c')))
-}
-
-/// Return whether a line begins with the marker of a list: `1)`, `(1)`, `a)`, `(iv)` or `a.`, but not `z. B.`.
-fn begins_with_marker(line: &str) -> bool {
-    let is_roman = |core: &str| {
-        matches!(core.len(), 1..=5) && core.bytes().all(|b| matches!(b, b'i' | b'v' | b'x' | b'l' | b'c'))
-    };
-    let inner = line.strip_prefix('(').unwrap_or(line);
-    let core = &inner[..inner.bytes().take(6).take_while(u8::is_ascii_alphanumeric).count()];
-    let mut rest = inner[core.len()..].chars();
-    let mark = rest.next();
-    let rest = rest.as_str();
-    let mut following = rest.chars();
-    if !following.next().is_none_or(char::is_whitespace) {
-        return false;
-    }
-    match mark {
-        Some(')') => {
-            is_roman(core)
-                || (core.len() == 1 && core.bytes().all(|b| b.is_ascii_alphabetic()))
-                || (matches!(core.len(), 1..=3) && core.bytes().all(|b| b.is_ascii_digit()))
-        }
-        Some('.') if inner.len() == line.len() => {
-            let is_pair = following.next().is_some_and(char::is_alphabetic) && following.next() == Some('.');
-            !is_pair && (is_roman(core) || (core.len() == 1 && core.bytes().all(|b| b.is_ascii_lowercase())))
-        }
-        _ => false,
-    }
-}
-
-fn shorter(text: &str) -> bool {
-    // With at most four bytes per character, a text this long needs no counting.
-    text.len() < SHORTEST * 4 && text.chars().count() < SHORTEST
-}
-
-/// Return whether the first letter is in lower case, with no mark or line break before it.
-fn begins_lower(after: &str) -> bool {
-    let first = after.chars().take(FAR).find(|&c| is_mark(c) || is_break(c) || c.is_alphabetic());
-    first.is_some_and(char::is_lowercase)
-}
-
-/// Return whether a line begins a list item, a row, a fence or a heading.
-fn opens_an_item(line: &str) -> bool {
-    let mut chars = line.chars();
-    let Some(first) = chars.next() else { return true };
-    if line.starts_with("```") || line.starts_with("~~~") {
-        return true;
-    }
-    if first.is_numeric() {
-        let rest = line.trim_start_matches(char::is_numeric);
-        let is_short = line[..line.len() - rest.len()].chars().take(4).count() <= 3;
-        let mut after = rest.chars();
-        return match after.next() {
-            Some('|' | '\t') => true,
-            Some('.' | ')') => is_short && after.next().is_none_or(char::is_whitespace),
-            _ => false,
-        };
-    }
-    match first {
-        '(' | '"' | '“' | '\'' | '‘' | '«' | '„' | '‚' | '¿' | '¡' | '$' | '€' | '£' | '¥' | '`' | '@'
-        | '/' | '\\' => false,
-        '[' => !(chars.next().is_some_and(char::is_alphabetic) && chars.next() != Some(']')),
-        _ if first.is_alphanumeric() => false,
-        _ if is_emphasis(first) => {
-            !line.trim_start_matches(is_emphasis).chars().next().is_some_and(char::is_alphanumeric)
-        }
-        _ => true,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -622,28 +412,8 @@ mod tests {
     #[test]
     fn hostile_runs_take_linear_time() {
         for text in [
-            " ",
-            ")",
-            ". ",
-            "a.) ",
-            "\n",
-            "\u{3000}",
-            "x",
-            "1. ",
-            "\u{301}",
-            ".\u{301} ",
-            "`",
-            " `a",
-            "\r`",
-            "`\r ",
-            "。“",
-            "。[a]",
-            ".\u{a0}",
-            "!*",
-            "*\n",
-            "1\n",
-            "a. b",
-            "`` `",
+            " ", ")", ". ", "a.) ", "\n", "\u{3000}", "x", "1. ", "\u{301}", ".\u{301} ", "`", " `a", "\r`",
+            "`\r ", "。“", "。[a]", ".\u{a0}", "!*", "*\n", "1\n", "a. b", "`` `",
         ] {
             let text = format!("An end.{}", text.repeat(100_000));
             let mut spans = Vec::new();

@@ -167,7 +167,10 @@ pub fn joined(first: Strings<'_>, second: Strings<'_>, ids: &[u32]) -> Result<St
         let id = id as usize;
         let (strings, id) = if id < first.len() { (first, id) } else { (second, id - first.len()) };
         if id >= strings.len() {
-            return Err(Error::input(format!("string {id} of {} is wanted", strings.len())));
+            return Err(Error::input(format!(
+                "string {id} was requested, but there are {} strings",
+                strings.len()
+            )));
         }
         out.push(strings.get(id));
     }

@@ -46,7 +46,7 @@ struct Rows {
 
 impl Rows {
     fn end_row(&mut self) -> Result<()> {
-        let end = u32::try_from(self.ids.len()).map_err(|_| Error::input("64 chunks hold too many words"))?;
+        let end = u32::try_from(self.ids.len()).map_err(|_| Error::input("64 chunks have too many words"))?;
         self.ends.push(end);
         Ok(())
     }
@@ -175,7 +175,7 @@ fn check_spans(texts: Strings<'_>, corpus: &Corpus, unit_of: &[Range<usize>]) ->
         if a == b {
             Ok(())
         } else {
-            Err(Error::input("the corpus' arrays differ in length"))
+            Err(Error::input("the arrays of the corpus differ in length"))
         }
     };
     same(corpus.chunk_span.len(), corpus.chunks())?;
@@ -189,7 +189,7 @@ fn check_spans(texts: Strings<'_>, corpus: &Corpus, unit_of: &[Range<usize>]) ->
         let [start, end] = corpus.chunk_span[chunk];
         if texts.get(doc as usize).get(start as usize..end as usize).is_none() {
             return Err(Error::input(format!(
-                "chunk {chunk} spans {start}..{end}, no stretch of document {doc}"
+                "chunk {chunk} spans {start}..{end}, which is outside document {doc}"
             )));
         }
         if unit_of[chunk].is_empty() {

@@ -80,28 +80,9 @@ const MOST_PAGES: usize = 2_000;
 const LONGEST: usize = 2_000;
 /// Classes, ids and roles of elements that hold the navigation of a site.
 const NAVIGATION: [&str; 22] = [
-    "navigation",
-    "banner",
-    "contentinfo",
-    "search",
-    "complementary",
-    "menu",
-    "menubar",
-    "nav",
-    "navbar",
-    "navheader",
-    "navfooter",
-    "sidebar",
-    "sphinxsidebar",
-    "mobile-nav",
-    "mainmenu",
-    "breadcrumb",
-    "breadcrumbs",
-    "header",
-    "footer",
-    "related",
-    "pagination",
-    "prev-next",
+    "navigation", "banner", "contentinfo", "search", "complementary", "menu", "menubar", "nav", "navbar",
+    "navheader", "navfooter", "sidebar", "sphinxsidebar", "mobile-nav", "mainmenu", "breadcrumb",
+    "breadcrumbs", "header", "footer", "related", "pagination", "prev-next",
 ];
 
 /// Return the targets of links in order and without repetitions. A target in the same site is returned without its

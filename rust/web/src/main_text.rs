@@ -118,22 +118,9 @@ fn rank_of(element: &Element) -> Option<(u32, f64)> {
     let names = [element.class, element.id].map(|own| own.to_ascii_lowercase().replace(['-', '_'], ""));
     let any = |parts: &[&str]| names.iter().any(|own| parts.iter().any(|part| own.contains(part)));
     if any(&[
-        "articlebody",
-        "articletext",
-        "articlecontent",
-        "entrycontent",
-        "postcontent",
-        "postbody",
-        "posttext",
-        "storybody",
-        "storycontent",
-        "storytext",
-        "bodytext",
-        "fieldbody",
-        "newscontent",
-        "newstext",
-        "blogcontent",
-        "singlecontent",
+        "articlebody", "articletext", "articlecontent", "entrycontent", "postcontent", "postbody",
+        "posttext", "storybody", "storycontent", "storytext", "bodytext", "fieldbody", "newscontent",
+        "newstext", "blogcontent", "singlecontent",
     ]) {
         return Some((5, 0.4));
     }

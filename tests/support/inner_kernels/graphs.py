@@ -31,16 +31,13 @@ def select_uniform(n: int, count: int, *, seed: int = 42, stage: str = "core") -
     )
 
 
-def transpose(
-    indptr: ArrayLike, indices: ArrayLike, columns: int, *, threads: int = 0, report: Report = None
-) -> Rows:
+def transpose(indptr: ArrayLike, indices: ArrayLike, columns: int, *, report: Report = None) -> Rows:
     """Transpose compressed rows. The ids of each row must strictly ascend, as they do in the result."""
     return Rows(
         *_core.transpose(
             whole(indptr, np.uint64, "indptr"),
             whole(indices, np.uint32, "indices"),
             count(columns, "columns"),
-            threads=count(threads, "threads"),
             report=callback(report),
         )
     )

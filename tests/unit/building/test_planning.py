@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import ConfigError
-from ketrag_fast.storage.file_records import FileRecord
-from ketrag_fast.storage.manifest import StageRecord
+from ketrag_fast.storage.manifest import FileRecord, StageRecord
 from ketrag_fast.systems.planning import chain, seconds_to_add, stages_for
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.spec.stage import DOCUMENTS, Stage, check_order, order_stages

@@ -8,9 +8,7 @@ FULL = ResultRow(
     "walk",
     12000,
     100,
-    coverage=0.88,
-    recall=0.805,
-    all_gold=0.5,
+    {"coverage": 0.88, "recall": 0.805, "all_gold": 0.5},
     tokens_mean=11_873.4,
     ms_p50=0.523,
     ms_p95=1.1,
@@ -18,6 +16,7 @@ FULL = ResultRow(
     counted={"coverage": 91},
     yes_no={"n": 9, "coverage": 1.0},
 )
+BARE = ResultRow("bm25", 300, 100, {"coverage": 0.05}, counted={"coverage": 91})
 
 
 def words(line: str) -> str:
@@ -25,7 +24,7 @@ def words(line: str) -> str:
 
 
 def test_columns_are_aligned_and_shares_are_percent() -> None:
-    lines = render([FULL, ResultRow("bm25", 300, 100, coverage=0.05, counted={"coverage": 91})]).splitlines()
+    lines = render([FULL, BARE]).splitlines()
     assert words(lines[0]) == "mode budget n coverage 95% interval recall all gold MRR tokens ms p50 ms p95"
     assert words(lines[2]) == "walk 12000 100 88.0 81.0 to 94.0 80.5 50.0 - 11873 0.52 1.10"
     assert words(lines[3]) == "bm25 300 100 5.0 - - - - - - -"
@@ -42,7 +41,7 @@ def test_notes_say_what_is_left_out_once() -> None:
     assert text.count("questions answered by yes or no, left out of coverage: 9") == 1
     assert "without a gold answer" not in text
     assert "questions without a gold answer, left out of coverage: 9" in render(
-        [ResultRow("walk", 1, 100, coverage=0.5, counted={"coverage": 91})]
+        [ResultRow("walk", 1, 100, {"coverage": 0.5}, counted={"coverage": 91})]
     )
 
 
@@ -58,7 +57,7 @@ def test_a_row_that_was_not_run_says_why_below() -> None:
 
 
 def test_scores_of_answers_have_columns_only_where_there_are_answers() -> None:
-    lines = render([replace(FULL, em=0.25, f1=0.5), FULL]).splitlines()
+    lines = render([replace(FULL, means={**FULL.means, "em": 0.25, "f1": 0.5}), FULL]).splitlines()
     assert words(lines[0]).endswith("ms p95 EM F1")
     assert words(lines[2]).endswith("1.10 25.0 50.0")
     assert words(lines[3]).endswith("1.10 - -")

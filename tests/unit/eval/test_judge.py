@@ -8,8 +8,8 @@ import pytest
 
 from ketrag_fast.errors import ConfigError
 from ketrag_fast.eval.compare import ComparedRun
-from ketrag_fast.eval.judge import Judge, _sides, _value, rating_of, render_win_rate
-from ketrag_fast.eval.question import Question
+from ketrag_fast.eval.datasets import Question
+from ketrag_fast.eval.judge import Judge, Sides, _sides, _value, parse_rating, render_win_rate
 from ketrag_fast.eval.results import Result
 
 QUESTIONS = [Question(f"q{n}", f"Who built ship {n}?", ("Archer",), frozenset(), {}) for n in range(4)]
@@ -33,7 +33,8 @@ def side(name: str, *answers: str | None) -> ComparedRun:
     ],
 )
 def test_only_a_rating_is_read(text: str, rating: int | None) -> None:
-    assert rating_of(text) == rating
+    found = parse_rating(Sides(0, "", "", ""), text, "stop")
+    assert (None if found is None else found.value) == rating
 
 
 def test_only_what_both_orders_agree_on_counts() -> None:

@@ -110,7 +110,6 @@ def test_hotpotqa(tmp_path: Path) -> None:
     assert data.documents[0].text == "The Fram is a ship. It is Norwegian."
     assert data.questions[0].gold == {"0"}
     assert data.questions[0].answers == ("yes",)
-    assert data.unknown_passages == 1  # Maud is named as support and is not among the passages
     assert data.warnings == ("1 supporting passages are not among the passages of their question",)
 
 

@@ -39,9 +39,9 @@ class Counting(Plain):
 
 
 def embed(cache: VectorCache, embedder: Any, texts: Any, role: Any = "document", **options: Any) -> Any:
+    store = cache.vectors_of(embedder, role)
     chars = sum(map(len, texts))
-    parts = embed_stream(embedder, cache.vectors_of(embedder, role), texts, role, chars=chars, **options)
-    return np.concatenate(list(parts))
+    return np.concatenate(list(embed_stream(lambda: embedder, store, texts, role, chars=chars, **options)))
 
 
 def test_the_second_time_nothing_is_embedded_and_the_vectors_are_equal_to_the_bit(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_progress_is_about_what_is_computed(tmp_path: Path) -> None:
         embed(cache, Counting(), texts[:25])
         seen: list[tuple[int, int | None]] = []
         worker = Counting()
-        embed(cache, worker, texts, progress=lambda done, total: seen.append((done, total)))
+        embed(cache, worker, texts, report=lambda done, total: seen.append((done, total)))
         assert seen[-1][0] == worker.tally.tokens
         assert [done for done, _ in seen] == sorted(done for done, _ in seen)
         assert seen[-1][1] is None or seen[-1][1] >= seen[-1][0]
@@ -154,7 +154,7 @@ def encoded(path: Path, embedder: Any, texts: Any, packing: Packing = CODES) -> 
     journal = CodeJournal(path)
     store = EncodedRows(packing, embedder.fingerprint, "text", journal, None)
     try:
-        return np.concatenate(list(embed_stream(embedder, store, texts)))
+        return np.concatenate(list(embed_stream(lambda: embedder, store, texts)))
     finally:
         journal.close()
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ketrag_fast import Document, Index, Settings
-from ketrag_fast.models.embedders.probe_texts import SAMPLE
+from ketrag_fast.models.embedders.fingerprint import SAMPLE
 from ketrag_fast.models.embedders.registry import EmbedderOptions, load
 
 TEXTS = [*SAMPLE, "Mill.", " ".join(["river"] * 600)]

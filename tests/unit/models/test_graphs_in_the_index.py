@@ -12,12 +12,12 @@ import pytest
 from ketrag_fast import Index, Settings
 from ketrag_fast.errors import BackendMissing, Cancelled, IndexDamaged
 from ketrag_fast.kernels.text import unpack
-from ketrag_fast.models.ann import choose, stored
-from ketrag_fast.models.embedders.precomputed import write_vectors
+from ketrag_fast.models import ann
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.shared import hnsw_proposals as proposals
 from ketrag_fast.types import Document
+from tests.support.vector_files import write_vectors
 
 COUNT, QUESTIONS = 600, 40
 GRAPHS = ("unit_search", "keyword_search")
@@ -78,7 +78,7 @@ def test_the_graph_really_answers(build: Build, monkeypatch: pytest.MonkeyPatch)
     """A graph that proposes one passage gets that passage first, whatever the scan would say."""
     with build(ann="hnsw") as index:
         sent = np.tile(np.arange(200, 328, dtype=np.uint32), (1, 1))
-        monkeypatch.setattr(stored.StoredGraph, "candidates", lambda *_: sent)
+        monkeypatch.setattr(ann.StoredGraph, "candidates", lambda *_: sent)
         units = {p.unit for p in index.retrieve("question 1", mode="text", budget=300).passages}
         assert units and units <= set(range(200, 328))
 
@@ -94,7 +94,7 @@ def test_a_budget_that_asks_for_more_than_the_graph_can_tell_is_scanned(build: B
 def test_with_a_filter_every_answer_is_exact(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is asked of the graph: its proposals would be used up by what does not fit."""
     with build("scan", ann="exact") as scan, build("graph", ann="hnsw") as graph:
-        monkeypatch.setattr(stored.StoredGraph, "candidates", lambda *_: pytest.fail("the graph was asked"))
+        monkeypatch.setattr(ann.StoredGraph, "candidates", lambda *_: pytest.fail("the graph was asked"))
         for given, least in (("n<540", 100), ("n<60", 20), ("n=7", 1)):
             for mode in ("text", "keyword", "knn"):
                 one = scan.retrieve_many(asked()[:9], mode=mode, budget=400, filter=given)
@@ -136,7 +136,7 @@ def test_without_the_package_auto_scans_with_a_word(build: Build, monkeypatch: p
     with build("with", ann="hnsw") as index:
         wanted = index.retrieve("question 1", mode="text", budget=400).text
     monkeypatch.setitem(sys.modules, "hnswlib", None)
-    for module in (stored, choose, proposals):
+    for module in (ann, proposals):
         monkeypatch.setattr(module, "is_hnswlib_installed", lambda: False)
     with build("with", ann="hnsw") as reader:  # nothing to do, so nothing is needed
         context = reader.retrieve("question 1", mode="text", budget=400)

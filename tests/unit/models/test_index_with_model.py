@@ -16,13 +16,13 @@ import pytest
 
 from ketrag_fast import Index, Settings
 from ketrag_fast.errors import BackendError, DeadlineExceeded, ModelMismatch
-from ketrag_fast.models.embedders.precomputed import write_vectors
-from ketrag_fast.models.embedders.probe_texts import SAMPLE
+from ketrag_fast.models.embedders.fingerprint import SAMPLE
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.types import Document
 from tests.support.endpoint import Endpoint, words_encoder
+from tests.support.vector_files import write_vectors
 
 DOCUMENTS = [
     Document(
@@ -157,7 +157,7 @@ def test_a_model_that_is_gone_is_done_without_in_auto_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from ketrag_fast.models.embedders import openai
-    from ketrag_fast.models.http.retry import RetryPolicy
+    from ketrag_fast.models.http.endpoints import RetryPolicy
 
     with Endpoint(words_encoder()) as server:
         Index.build(DOCUMENTS, tmp_path / "i", settings=settings(server, modes="auto,keyword")).close()

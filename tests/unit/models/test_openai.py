@@ -13,9 +13,7 @@ import pytest
 from ketrag_fast.errors import BackendError, Cancelled, ConfigError, NetworkForbidden
 from ketrag_fast.models.embedders.openai import OpenAIEmbedder, split_text, vectors_of
 from ketrag_fast.models.embedders.registry import fingerprint
-from ketrag_fast.models.http.addresses import is_loopback
-from ketrag_fast.models.http.openai_endpoint import address_of, parts_of, weight
-from ketrag_fast.models.http.retry import RetryPolicy
+from ketrag_fast.models.http.endpoints import RetryPolicy, address_of, is_loopback, parts_of, weight
 from ketrag_fast.models.llms.openai import OpenAIModel
 from tests.support.endpoint import (
     Endpoint,

@@ -15,7 +15,7 @@ import pytest
 from ketrag_fast.errors import BackendError, ConfigError, NetworkForbidden
 from ketrag_fast.models.extraction.parse import parse_reply
 from ketrag_fast.models.extraction.prompt import PromptOptions, build_prompt, follow_up, reply_schema
-from ketrag_fast.models.http.retry import RetryPolicy
+from ketrag_fast.models.http.endpoints import RetryPolicy
 from ketrag_fast.models.llms.openai import OpenAIModel
 from ketrag_fast.models.llms.protocol import Limits, ModelReply, Prompt
 from ketrag_fast.models.llms.registry import ModelOptions, open_model

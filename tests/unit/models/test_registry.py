@@ -11,8 +11,7 @@ import pytest
 
 from ketrag_fast.errors import BackendError, BackendMissing, ConfigError, NetworkForbidden
 from ketrag_fast.models.embedders import discovery as find
-from ketrag_fast.models.embedders import quiet_imports as quiet
-from ketrag_fast.models.embedders import registry
+from ketrag_fast.models.embedders import sentence_transformers
 from ketrag_fast.models.embedders.model_folder import look
 from ketrag_fast.models.embedders.registry import EmbedderOptions, load, parse
 
@@ -132,10 +131,6 @@ def test_the_hub_is_shut_while_loading_and_open_afterwards(monkeypatch: pytest.M
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     constants = types.SimpleNamespace(HF_HUB_OFFLINE=False)
     monkeypatch.setitem(sys.modules, "huggingface_hub.constants", constants)
-    with quiet.no_hub():
+    with sentence_transformers._no_hub():
         assert os.environ["HF_HUB_OFFLINE"] == "1" and constants.HF_HUB_OFFLINE is True
     assert "HF_HUB_OFFLINE" not in os.environ and constants.HF_HUB_OFFLINE is False
-
-
-def test_every_kind_has_a_loader() -> None:
-    assert set(registry._LOADERS) == {"sentence-transformers", "native", "local", "openai", "vectors"}

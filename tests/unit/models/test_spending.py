@@ -9,7 +9,7 @@ import pytest
 
 from ketrag_fast import Document, Index, Settings
 from ketrag_fast.errors import ConfigError
-from ketrag_fast.models.llms.open_models import Models
+from ketrag_fast.models.llms.registry import Models
 from ketrag_fast.models.spending import Account, LimitReachedError, SpendingLimit
 from tests.support.chat_rules import ChatEndpoint
 from tests.support.endpoint import Endpoint, words_encoder

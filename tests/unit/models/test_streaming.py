@@ -26,19 +26,15 @@ class Counted:
 
 
 def test_texts_are_taken_from_a_stream_one_window_at_a_time(embedder: Any, tmp_path: Path) -> None:
-    """No text is asked for before the window before it is done, with the cache and without."""
+    """No text is asked for before the window before it is done."""
     most = WINDOW_CHARS // len(next(iter(Counted(1)))) + 2
     assert most < WINDOW_TEXTS
     with VectorCache(tmp_path / "cache.sqlite") as cache:
-        for stream in (
-            lambda texts: (vectors for _, vectors in embedder.embed_stream(texts)),
-            lambda texts: embed_stream(embedder, cache.vectors_of(embedder), texts),
-        ):
-            texts, done = Counted(most + 40), 0
-            for vectors in stream(texts):
-                done += len(vectors)
-                assert texts.asked - done <= 1 and len(vectors) <= most
-            assert done == texts.count
+        texts, done = Counted(most + 40), 0
+        for vectors in embed_stream(lambda: embedder, cache.vectors_of(embedder), texts):
+            done += len(vectors)
+            assert texts.asked - done <= 1 and len(vectors) <= most
+        assert done == texts.count
 
 
 _MEASURE = """

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ketrag_fast.errors import BackendError
-from ketrag_fast.models.embedders.precomputed import write_vectors
 from ketrag_fast.models.embedders.registry import load
+from tests.support.vector_files import write_vectors
 
 TEXTS = ["one", "two\u2028lines", "three"]
 ROWS = np.array([[3, 4], [0, 2], [1, 0]], np.float32)

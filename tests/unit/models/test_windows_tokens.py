@@ -12,12 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ketrag_fast.errors import BackendError, Cancelled
-from ketrag_fast.models.embedders.batching import Piece, batches, pad_rows
-from ketrag_fast.models.embedders.protocol import Engine, Role, StreamingEmbedder, windows_of
-from ketrag_fast.models.embedders.windows import average, spans
+from ketrag_fast.models.embedders.batching import Piece, average, batches, pad_rows, spans
+from ketrag_fast.models.embedders.protocol import Embedder, Engine, Role, windows_of
 
 
-class Plain(StreamingEmbedder):
+class Plain(Embedder):
     """Vectors from the letters; `raw` changes what the model gives."""
 
     def __init__(self, raw: Callable[[np.ndarray], np.ndarray] = lambda x: x) -> None:
@@ -80,22 +79,6 @@ def test_windows_are_consecutive_and_bounded(texts: list[str], most: int, chars:
     for window in windows:
         assert 1 <= len(window) <= most
         assert sum(map(len, window)) <= chars or len(window) == 1
-
-
-def test_a_stream_is_read_no_further_than_its_window() -> None:
-    taken = 0
-
-    def texts() -> Any:
-        nonlocal taken
-        for number in range(100_000):
-            taken += 1
-            yield f"text number {number} " * 20
-
-    stream = Plain().embed_stream(texts())
-    start, vectors = next(stream)
-    assert start == 0 and len(vectors) < taken <= len(vectors) + 1 < 1000
-    start, _ = next(stream)
-    assert start == len(vectors)
 
 
 def test_vectors_have_length_one_and_empty_texts_are_zero_and_counted() -> None:

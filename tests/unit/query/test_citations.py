@@ -12,7 +12,8 @@ from ketrag_fast.query.answer.prompt import CitationReader
 def read(text: str, passages: int = 5, step: int = 1) -> tuple[str, list[int], int]:
     reader = CitationReader(passages)
     parts = [reader.feed(text[at : at + step]) for at in range(0, len(text), step)]
-    return "".join([*parts, reader.finish()]), reader.cited, reader.removed
+    whole = "".join([*parts, reader.finish()])
+    return whole, list(dict.fromkeys(map(int, re.findall(r"\[([0-9]{1,9})\]", whole)))), reader.removed
 
 
 @pytest.mark.parametrize(

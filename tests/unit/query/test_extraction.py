@@ -12,7 +12,7 @@ import pytest
 from ketrag_fast import Document, Index, Settings
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import BackendError, ConfigError, DeadlineExceeded
-from ketrag_fast.models.extractive import Extractor
+from ketrag_fast.models.cross_encoders import Extractor
 from ketrag_fast.query.answer.prompt import NOTHING
 from tests import cross_encoder, extractive_model, small_model
 

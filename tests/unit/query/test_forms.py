@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ketrag_fast.errors import ConfigError
-from ketrag_fast.query.answer.forms import FREE, Form, form_of, ranking
-from ketrag_fast.query.answer.prompt import INSTRUCTIONS, NOTHING, instructions
+from ketrag_fast.query.answer.prompt import FREE, INSTRUCTIONS, NOTHING, Form, form_of, instructions, ranking
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ketrag_fast import Settings
-from ketrag_fast.building.file_reading import read_sources
+from ketrag_fast.building.sources import read_sources
 from ketrag_fast.readers import SourceFile, find, reader_for
 from ketrag_fast.types import Document, Failure
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast.base.config import Settings
-from ketrag_fast.building.file_reading import read_sources
+from ketrag_fast.building.sources import read_sources
 from ketrag_fast.readers import FORMATS
 from ketrag_fast.readers.file_types import BY_SUFFIX
 from ketrag_fast.types import Failure

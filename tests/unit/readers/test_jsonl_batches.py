@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers import Items, SourceFile, batches_of, items_of, jsonl, single
 from ketrag_fast.readers.jsonl import read_jsonl, read_jsonl_batches
-from ketrag_fast.storage.document_hashes import content_of
+from ketrag_fast.storage.checksum import content_of
 from ketrag_fast.types import Document, Failure
-from ketrag_fast.types.document_batch import DocumentBatch
+from ketrag_fast.types.documents import DocumentBatch
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),

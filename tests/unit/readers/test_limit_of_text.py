@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import Settings
-from ketrag_fast.building.file_reading import read_sources
+from ketrag_fast.building.sources import read_sources
 from ketrag_fast.readers import FORMATS, SourceFile, items_of
 from ketrag_fast.readers.code import symbols
 from ketrag_fast.readers.sandbox import Apart

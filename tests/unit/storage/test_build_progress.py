@@ -11,8 +11,8 @@ import pytest
 
 from ketrag_fast.base.progress import Event
 from ketrag_fast.errors import Cancelled
-from ketrag_fast.storage.build_progress import NAME, progress_shown, read_progress
 from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.lock import PROGRESS, progress_shown, read_progress
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_a_file_that_cannot_be_written_does_not_stop_the_build(tmp_path: Path) -
 
 
 def test_a_stale_or_damaged_file_is_ignored(layout: Layout) -> None:
-    path = layout.work / NAME
+    path = layout.work / PROGRESS
     path.write_text(json.dumps({"stage": "units", "done": 1}))
     assert read_progress(layout) is not None
     os.utime(path, (0, 0))

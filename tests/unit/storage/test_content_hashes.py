@@ -6,12 +6,11 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from ketrag_fast.errors import IndexDamaged
-from ketrag_fast.storage.content_hashes import ContentHashes, DocumentTotals
-from ketrag_fast.storage.document_hashes import content_of
+from ketrag_fast.storage.checksum import content_of
+from ketrag_fast.storage.document_table import DocumentTable, DocumentTotals
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.types import Document
 
@@ -35,20 +34,20 @@ def found(tables: Tables) -> list[str]:
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Count how often the hashes are read from a file."""
     counted: list[int] = []
-    read = ContentHashes._read
+    read = DocumentTable._read_totals
 
-    def counting(self: ContentHashes) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+    def counting(self: DocumentTable) -> DocumentTotals:
         counted.append(1)
         return read(self)
 
-    monkeypatch.setattr(ContentHashes, "_read", counting)
+    monkeypatch.setattr(DocumentTable, "_read_totals", counting)
     return counted
 
 
 def made(path: Path) -> Tables:
     tables = Tables(path)
     with tables.transaction():
-        tables.add_source("documents", "given", "")
+        tables.add_sources([("documents", "given", "")])
         put(tables, "ice", "ship")
     return tables
 
@@ -102,17 +101,13 @@ def test_a_state_that_was_altered_is_damage(tmp_path: Path, sql: str) -> None:
 def test_totals_are_those_of_the_documents(tmp_path: Path) -> None:
     """No matter whether they were read, remembered, or are those of a change that was undone."""
     with made(tmp_path / "index.sqlite") as tables:
-        hashes = tables.content_hashes
-        assert hashes.known_characters() is None
-        assert (tables.count(), tables.characters()) == (2, 7)
-        tables.contents()
-        assert (tables.count(), tables.characters(), hashes.known_characters()) == (2, 7, 7)
+        assert (tables.count(), tables.characters(), tables.count()) == (2, 7, 2)
         with pytest.raises(RuntimeError), tables.transaction():
             put(tables, "pole")
-            assert (tables.count(), tables.characters(), hashes.known_characters()) == (3, 11, None)
+            assert (tables.count(), tables.characters()) == (3, 11)
             raise RuntimeError
         assert (tables.count(), tables.characters()) == (2, 7)
         with tables.transaction():
             tables.remove([tables.known(["ice"])["ice"].key])
-            hashes.remember(DocumentTotals(tables.contents().copy(), tables.fingerprint(), 4))
-        assert (tables.count(), tables.characters(), hashes.known_characters()) == (1, 4, 4)
+            tables.set_totals(DocumentTotals(tables.contents().copy(), tables.fingerprint(), 4))
+        assert (tables.count(), tables.characters()) == (1, 4)

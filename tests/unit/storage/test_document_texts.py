@@ -16,7 +16,7 @@ from ketrag_fast import Document, Index, Settings, _core
 from ketrag_fast.building import delta
 from ketrag_fast.errors import Cancelled, IndexDamaged
 from ketrag_fast.kernels.text import pack, unpack
-from ketrag_fast.storage.document_hashes import content_of
+from ketrag_fast.storage.checksum import content_of
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.published_texts import PublishedTexts
 from ketrag_fast.storage.tables import Tables

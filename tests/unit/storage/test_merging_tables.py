@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from ketrag_fast.errors import IndexDamaged
+from ketrag_fast.storage.copy_tables import new_tables
 from ketrag_fast.storage.journal import Journal, KeptReply, reply_key
-from ketrag_fast.storage.merge_tables import new_tables
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.storage.vector_cache import VectorTable, text_hash
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ketrag_fast import _core
 from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.storage.arrays import Arrays, write_arrays
-from ketrag_fast.storage.file_records import FileRecord
+from ketrag_fast.storage.manifest import FileRecord
 
 DRAW = np.random.default_rng(5)
 ROWS = np.sort(DRAW.integers(0, 50_000, (2_000, 40)), axis=1).reshape(-1)

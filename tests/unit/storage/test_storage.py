@@ -24,7 +24,7 @@ from ketrag_fast.errors import (
 )
 from ketrag_fast.storage import durable
 from ketrag_fast.storage.arrays import Arrays, write_arrays
-from ketrag_fast.storage.document_hashes import content_of
+from ketrag_fast.storage.checksum import content_of
 from ketrag_fast.storage.generation import current_number, open_current, publish
 from ketrag_fast.storage.io_errors import convert_os_error, writing
 from ketrag_fast.storage.layout import Layout
@@ -117,7 +117,7 @@ def test_every_truncation_and_every_flipped_bit_is_seen(layout: Layout, name: st
     whole = path.read_bytes()
     for keep in range(0, len(whole), 13):
         path.write_bytes(whole[:keep])
-        with pytest.raises(IndexDamaged, match="bytes where"):
+        with pytest.raises(IndexDamaged, match="were written"):
             open_current(layout, "sizes")
     for at in range(0, len(whole), 11):
         flipped = bytearray(whole)
@@ -285,9 +285,9 @@ DOCUMENT = Document("a/é.md", "Text 😀\r\nline", "Title", {"b": 1, "a": ["ü"
 
 def test_tables_round_trip(layout: Layout) -> None:
     with Tables(layout.tables) as tables, tables.transaction():
-        tables.add_source("path", "docs", "/docs")
-        tables.add_source("path", "docs again", "/docs")
-        tables.add_source("documents", "documents", "")
+        tables.add_sources([("path", "docs", "/docs")])
+        tables.add_sources([("path", "docs again", "/docs")])
+        tables.add_sources([("documents", "documents", "")])
         first = Document("z", "first by source")
         tables.insert([(DOCUMENT, 2, 0, content_of(DOCUMENT)), (first, 1, 5, content_of(first))])
         tables.set_settings({"knn_k": 0, "max_df_ratio": None, "cut": "windows"})
@@ -305,7 +305,7 @@ def test_tables_round_trip(layout: Layout) -> None:
 def test_transaction_is_all_or_nothing(layout: Layout) -> None:
     with Tables(layout.tables) as tables:
         with pytest.raises(KeyboardInterrupt), tables.transaction():
-            tables.add_source("path", "docs", "/docs")
+            tables.add_sources([("path", "docs", "/docs")])
             raise KeyboardInterrupt
         assert tables.sources() == []
 
@@ -314,7 +314,7 @@ def test_full_database(layout: Layout) -> None:
     with Tables(layout.tables) as tables:
         tables._db.execute("PRAGMA max_page_count = 20")
         with pytest.raises(StorageFull), tables.transaction():
-            tables.add_source("path", "docs", "/docs")
+            tables.add_sources([("path", "docs", "/docs")])
             tables.insert([(Document("a", "x" * 1_000_000), 1, 0, "cc")])
         assert tables.sources() == []
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.base.progress import Callback
-from ketrag_fast.building.file_reading import read_sources
+from ketrag_fast.building.sources import read_sources
 from ketrag_fast.errors import (
     Cancelled,
     ConfigError,
@@ -25,21 +25,14 @@ from ketrag_fast.errors import (
 )
 from ketrag_fast.eval import Collected, DataSet, collect
 from ketrag_fast.eval.comparison.configurations import Configuration, order, units_of
-from ketrag_fast.eval.comparison.outcome import (
-    COUNTED,
-    BuildCost,
-    Outcome,
-    Report,
-    graph_of,
-    overlaps,
-    split_questions,
-)
-from ketrag_fast.eval.prices import Prices, Rate, bill, embedded_bytes, rate_of
-from ketrag_fast.eval.question import Question
+from ketrag_fast.eval.comparison.report import COUNTED, BuildCost, Outcome, Report, split_questions
+from ketrag_fast.eval.datasets import Question
+from ketrag_fast.eval.prices import Prices, bill
 from ketrag_fast.eval.run import Answerer
 from ketrag_fast.eval.saved import describe
 from ketrag_fast.index import Index
-from ketrag_fast.models.extractive import is_extractive
+from ketrag_fast.models.cross_encoders import is_extractive
+from ketrag_fast.models.embedders.registry import BUILTIN
 from ketrag_fast.models.llms.registry import is_model
 from ketrag_fast.systems.planning import embedding_stages
 from ketrag_fast.systems.registry import registry
@@ -58,8 +51,6 @@ class Bench:
 
     `folder` contains the indexes. `apart` builds each in a separate folder, so that nothing is shared and
     everything is measured; otherwise one folder serves all, and vectors and replies are computed once.
-    `rebuild_first` is for a folder that may hold an index of other units: its stages are rebuilt, its vectors
-    and replies reused. `graphs` keeps each entity graph to compare them.
     """
 
     dataset: DataSet
@@ -69,14 +60,11 @@ class Bench:
     budgets: Sequence[int]
     modes: Sequence[str] = ()
     apart: bool = True
-    rebuild_first: bool = False
-    graphs: bool = True
     prices: Prices = field(default_factory=Prices)
     progress: Callback | None = None
     answers: Answers | None = None
     tell: Callable[[str], None] = lambda _: None
     _before: tuple[Any, ...] | None = None
-    _rates: dict[str, Rate] = field(default_factory=dict)
     _unread: int = 0
     _reading: float = 0.0
 
@@ -92,10 +80,9 @@ class Bench:
                 raise
             except KetragError as error:
                 self.tell(f"  not run: {error.message}")
-                whole = self.common.having(**configuration.settings)
-                told = whole.given
+                settings = self.common.having(**configuration.settings).given
                 found[place] = Outcome(
-                    configuration.name, told, configuration.varied, error.message, error.hint
+                    configuration.name, settings, configuration.varied, error.message, error.hint
                 )
         return [found[place] for place in range(len(configurations))]
 
@@ -105,7 +92,7 @@ class Bench:
         units = units_of(settings)
         path = self.folder / (_folder_name(configuration.name) if self.apart else "shared")
         first = self.apart or self._before is None
-        rebuild = self.rebuild_first if first else self._before != units
+        rebuild = not first and self._before != units
         sources = list(self.sources) if self.apart else self._read_once(settings) if first else []
         if not self.apart and "verify" not in settings.given:
             settings = settings.having(verify="sizes")  # this process has just written and checked it
@@ -117,20 +104,17 @@ class Bench:
             assert report is not None  # noqa: S101 - it was just built
             stats = index.stats()
             found = self._scores(index, configuration)
-            stages = index.inspect.arrays()
-            cost = self._cost(report, stats, settings, stages)
             return Outcome(
                 configuration.name,
-                _public_settings(settings),
+                dict(settings.given),
                 configuration.varied,
-                cost=cost,
+                cost=self._cost(report, int(stats["bytes"]), settings, first=first),
                 counts={name: int(stats["counts"].get(name, 0)) for name in COUNTED},
                 digest=report.digest,
                 failures=len(stats["failures"]) + self._unread,
                 warnings=report.warnings,
                 rows=tuple(found.rows()),
                 results=found.results,
-                graph=graph_of(stages) if self.graphs else None,
             )
 
     def _read_once(self, settings: Settings) -> list[Document]:
@@ -149,31 +133,11 @@ class Bench:
         answer = self.answers(index) if self.answers is not None else None
         return collect(index, self.dataset, modes, budgets, top=settings.top, answer=answer)
 
-    def _cost(
-        self,
-        report: BuildReport,
-        stats: Mapping[str, Any],
-        settings: Settings,
-        stages: Mapping[str, Mapping[str, Any]],
-    ) -> BuildCost:
+    def _cost(self, report: BuildReport, size: int, settings: Settings, *, first: bool) -> BuildCost:
         usage = usage_alone(report)
         seconds = {stage.name: stage.seconds for stage in report.stages}
         # Reading, checking and publishing happen in every build; the stages may have run in an earlier one.
         around = max(report.seconds - sum(s.seconds for s in report.stages if s.how == "ran"), 0.0)
-        measured = True
-        size = embedded_bytes(stages, stages.keys())
-        embedding = embedding_stages()
-        took = sum(seconds[name] for name in embedding & seconds.keys())
-        ran = any(s.name in embedding and s.how == "ran" for s in report.stages)
-        if settings.embedder != "builtin" and embedding & seconds.keys():
-            rate = self._rates.get(settings.embedder)
-            if rate is None and ran and usage.embedding_tokens:
-                self._rates[settings.embedder] = rate_of(usage.embedding_tokens, took, size)
-            elif rate is not None and not self.apart:
-                measured = False
-                tokens = max(usage.embedding_tokens, rate.tokens(size))
-                seconds["vectors"] += max(tokens * rate.seconds_per_token - took, 0.0)
-                usage = replace(usage, embedding_tokens=tokens)
         return BuildCost(
             seconds=sum(seconds.values()) + around + self._reading,
             stages=seconds,
@@ -182,9 +146,9 @@ class Bench:
             tokens_out=usage.tokens_out,
             embedding_tokens=usage.embedding_tokens,
             bill=bill(usage, self.prices, settings.llm, settings.embedder),
-            bytes=int(stats["bytes"]),
+            bytes=size,
             memory=usage.memory,
-            measured=measured,
+            measured=first or settings.embedder == BUILTIN or not embedding_stages() & seconds.keys(),
             spent_seconds=report.seconds,
         )
 
@@ -204,15 +168,6 @@ def _folder_name(name: str) -> str:
     return f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
-def _public_settings(settings: Settings) -> dict[str, Any]:
-    """Return the given settings without those that contain paths."""
-    return dict(settings.given)
-
-
-_PAIRS = 12
-"""Maximum number of configurations whose graphs are compared pairwise."""
-
-
 def parse_systems(text: str) -> list[str]:
     """Parse `all` or a comma-separated list."""
     if text.strip() == "all":
@@ -223,27 +178,19 @@ def parse_systems(text: str) -> list[str]:
 def report_of(kind: str, bench: Bench, configurations: Sequence[Configuration]) -> Report:
     """Run all configurations and return the report. `kind` is builds, systems or sweep."""
     places = list(range(len(configurations))) if bench.apart else order(configurations, bench.common)
-    bench.graphs = kind != "sweep"  # a sweep has many points with nested graphs
     outcomes = bench.run(configurations, places)
-    graphs = [(outcome.name, outcome.graph) for outcome in outcomes if outcome.graph is not None]
-    shown = [(name, graph) for name, graph in graphs if graph.entities][:_PAIRS]
     about = describe(bench.dataset, {})
     about.pop("index")
-    about["documents"] = max((_documents(outcome) for outcome in outcomes), default=0)
+    about["documents"] = max((outcome.counts.get("documents", 0) for outcome in outcomes), default=0)
     about["prices"] = bench.prices.to_json()
     return Report(
         kind,
         about,
         bench.dataset.questions,
         tuple(outcomes),
-        tuple(overlaps(shown)),
         tuple(split_questions(bench.dataset.questions, outcomes)),
         tuple(_notes(bench, outcomes)),
     )
-
-
-def _documents(outcome: Outcome) -> int:
-    return outcome.counts.get("documents", 0)
 
 
 def _notes(bench: Bench, outcomes: Sequence[Outcome]) -> list[str]:
@@ -256,7 +203,7 @@ def _notes(bench: Bench, outcomes: Sequence[Outcome]) -> list[str]:
     if not any(question.answers for question in bench.dataset.questions):
         notes.append("coverage is absent: no question has an answer")
     elif not any(r.em is not None for o in outcomes for r in o.results):
-        notes.append("EM, F1 and BERTScore: not run, as no answers were judged")
+        notes.append("EM and F1: not run, as no answers were judged")
     lacking: dict[str, list[str]] = {}
     for outcome in outcomes:
         for row in outcome.rows:

@@ -6,7 +6,7 @@ graph.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ketrag_fast.errors import ModelMismatch
 from ketrag_fast.models.embedders.cache import (
+    CachedVectors,
     EncodedRows,
     Finder,
     SpannedText,
@@ -25,128 +26,11 @@ from ketrag_fast.models.embedders.cache import (
     embed_stream,
     text_hash,
 )
-from ketrag_fast.models.embedders.fingerprint import Identity, identify, precision_for, require_same
-from ketrag_fast.models.embedders.probe_texts import SAMPLE
-from ketrag_fast.models.embedders.protocol import Embedder, Engine, Report, Role, Tally, Vectors
+from ketrag_fast.models.embedders.fingerprint import SAMPLE, Identity, identify, precision_for, require_same
+from ketrag_fast.models.embedders.protocol import Embedder, Report, Role, Tally, Vectors
 from ketrag_fast.models.embedders.registry import EmbedderOptions, fingerprint, load, pools_spans
 from ketrag_fast.storage.vector_cache import CodeJournal, scratch_rows
 from ketrag_fast.storage.vector_codes import Packing
-
-
-class LazyModel:
-    """An `Embedder` that loads its model when a vector is not cached."""
-
-    def __init__(
-        self,
-        spec: str,
-        options: EmbedderOptions,
-        cache: VectorCache,
-        permit: Callable[[], None] | None = None,
-    ) -> None:
-        """Identify the model. `permit` is called before it is loaded and raises if that is not allowed."""
-        self.spec = spec
-        self._permit = permit
-        self.fingerprint = fingerprint(spec, options)
-        self._options = options
-        self._cache = cache
-        self._dimension = cache.dimension(self.fingerprint)
-        self._loaded: Embedder | None = None
-
-    @property
-    def loaded(self) -> bool:
-        """Whether the model is loaded."""
-        return self._loaded is not None
-
-    @property
-    def real(self) -> Embedder:
-        """The model, loaded on first use."""
-        if self._loaded is None:
-            loaded = self._load()
-            self._compare(loaded)
-            self._loaded = loaded
-        return self._loaded
-
-    def _load(self) -> Embedder:
-        if self._permit is not None:
-            self._permit()
-        stored = cached_identity(self._cache, self.spec, self.fingerprint)
-        precision = precision_for(stored, self._options.precision)
-        return load(self.spec, replace(self._options, precision=precision))
-
-    def renew(self) -> bool:
-        """Load the model; drop the cached vectors if another model made them, and return whether it did."""
-        dropped = False
-        if self._loaded is None:
-            loaded = self._load()
-            try:
-                self._compare(loaded)
-            except ModelMismatch:
-                dropped = True
-                self._cache.forget(self.fingerprint)
-                self._dimension = None
-                self._compare(loaded)
-            self._loaded = loaded
-        return dropped
-
-    def _compare(self, loaded: Embedder) -> None:
-        """Compare the sample vectors with the cached ones, so that vectors of two models are never mixed."""
-        stored = cached_identity(self._cache, self.spec, self.fingerprint)
-        if stored is not None:
-            require_same(stored, loaded, where="the vector cache")
-            return
-        identity = identify(loaded)
-        if identity.sample:
-            vectors = np.asarray(identity.sample, np.float32)
-            number = self._cache.model(loaded)
-            self._cache.put(number, "document", [text_hash(text) for text in SAMPLE], vectors)
-
-    @property
-    def dimension(self) -> int:
-        """The dimension, from the cache or else from the model."""
-        return self.real.dimension if self._dimension is None else self._dimension
-
-    @property
-    def longest(self) -> int | None:
-        """See `Embedder`."""
-        return self.real.longest
-
-    @property
-    def engine(self) -> Engine:
-        """See `Embedder`."""
-        return self.real.engine
-
-    @property
-    def tally(self) -> Tally:
-        """See `Embedder`."""
-        return self._loaded.tally if self._loaded is not None else Tally()
-
-    def count(self, texts: Sequence[str]) -> list[int]:
-        """See `Embedder`."""
-        return self.real.count(texts)
-
-    def embed(self, texts: Sequence[str], *args: Any, **options: Any) -> Vectors:
-        """See `Embedder`."""
-        return self.real.embed(texts, *args, **options)
-
-    def embed_stream(self, texts: Iterable[str], *args: Any, **options: Any) -> Iterator[tuple[int, Vectors]]:
-        """See `Embedder`."""
-        return self.real.embed_stream(texts, *args, **options)
-
-    @property
-    def pools_spans(self) -> bool:
-        """See `Embedder`; known without loading the model, by its backend."""
-        if self._loaded is not None:
-            return self._loaded.pools_spans
-        return pools_spans(self.spec, self._options)
-
-    def embed_spans(self, *args: Any, **options: Any) -> tuple[Vectors, Vectors]:
-        """See `Embedder`."""
-        return self.real.embed_spans(*args, **options)
-
-    def close(self) -> None:
-        """See `Embedder`."""
-        if self._loaded is not None:
-            self._loaded.close()
 
 
 class VectorSource:
@@ -163,44 +47,101 @@ class VectorSource:
         scratch: Path,
         permit: Callable[[], None] | None = None,
     ) -> None:
+        """Identify the model. `permit` is called before it is loaded and raises if that is not allowed."""
+        self.spec = spec
+        self.fingerprint = fingerprint(spec, options)
         self.cache = VectorCache(tables)
-        try:
-            self.model = LazyModel(spec, options, self.cache, permit)
-        except BaseException:
-            self.cache.close()
-            raise
         self.scratch = scratch
         self.journal = CodeJournal(scratch / "vectors.sqlite")
-
-    @property
-    def fingerprint(self) -> str:
-        """The fingerprint of the model."""
-        return self.model.fingerprint
-
-    @property
-    def is_identified(self) -> bool:
-        """Whether sample vectors are stored, with which the model is compared when it is loaded."""
-        return cached_identity(self.cache, self.model.spec, self.fingerprint) is not None
-
-    def renew(self) -> bool:
-        """See `LazyModel.renew`."""
-        return self.model.renew()
+        self._options, self._permit = options, permit
+        self._loaded: Embedder | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.model.close()
+        if self._loaded is not None:
+            self._loaded.close()
         self.cache.close()
         self.journal.close()
+
+    @property
+    def model(self) -> Embedder:
+        """The model, loaded on first use and compared with the one that made the cached vectors."""
+        if self._loaded is None:
+            loaded = self._load()
+            self._compare(loaded)
+            self._loaded = loaded
+        return self._loaded
+
+    @property
+    def dimension(self) -> int:
+        """The dimension, from the cache or else from the model."""
+        known = None if self._loaded is not None else self.cache.dimension(self.fingerprint)
+        return self.model.dimension if known is None else known
+
+    @property
+    def tally(self) -> Tally:
+        """The work of the model in this build."""
+        return self._loaded.tally if self._loaded is not None else Tally()
+
+    @property
+    def pools_spans(self) -> bool:
+        """See `Embedder`; known without loading the model, by its backend."""
+        return self._loaded.pools_spans if self._loaded is not None else pools_spans(self.spec, self._options)
+
+    @property
+    def is_identified(self) -> bool:
+        """Whether sample vectors are stored, with which the model is compared when it is loaded."""
+        return cached_identity(self.cache, self.spec, self.fingerprint) is not None
+
+    def renew(self) -> bool:
+        """Load the model; drop the cached vectors if another model made them, and return whether it did."""
+        if self._loaded is not None:
+            return False
+        loaded, dropped = self._load(), False
+        try:
+            self._compare(loaded)
+        except ModelMismatch:
+            dropped = True
+            self.cache.forget(self.fingerprint)
+            self._compare(loaded)
+        self._loaded = loaded
+        return dropped
+
+    def _load(self) -> Embedder:
+        if self._permit is not None:
+            self._permit()
+        stored = cached_identity(self.cache, self.spec, self.fingerprint)
+        precision = precision_for(stored, self._options.precision)
+        return load(self.spec, replace(self._options, precision=precision))
+
+    def _compare(self, loaded: Embedder) -> None:
+        """Compare the sample vectors with the cached ones, so that vectors of two models are never mixed."""
+        stored = cached_identity(self.cache, self.spec, self.fingerprint)
+        if stored is not None:
+            require_same(stored, loaded, where="the vector cache")
+            return
+        identity = identify(loaded)
+        if identity.sample:
+            vectors = np.asarray(identity.sample, np.float32)
+            number = self.cache.model(loaded)
+            self.cache.put(number, "document", [text_hash(text) for text in SAMPLE], vectors)
+
+    def identity(self) -> Identity:
+        """Return the identity to store in the index; loads the model only if the cache lacks it."""
+        kept = cached_identity(self.cache, self.spec, self.fingerprint)
+        return kept if kept is not None else identify(self.model)
 
     def embed(
         self, texts: Iterable[str], count: int, chars: int, report: Report | None, role: Role = "document"
     ) -> Vectors:
         """Return f32[count, dimension], mapped from a temporary file; the vectors stay in the tables."""
-        out = self._rows(count, np.dtype((np.float32, (self.model.dimension,))))
-        store = self.cache.vectors_of(self.model, role)
-        return _filled(out, embed_stream(self.model, store, texts, role, report, None, chars))
+        known = self.cache.record(self.fingerprint)
+        number = self.cache.model(self.model) if known is None else known[0]
+        store = CachedVectors(self.cache, number, role, self.dimension)
+        out = self._rows(count, np.dtype((np.float32, (self.dimension,))))
+        return _filled(out, embed_stream(lambda: self.model, store, texts, role, report, chars))
 
     def embed_packed(
         self,
@@ -213,12 +154,7 @@ class VectorSource:
         """Return packed rows; `counts` are the numbers of texts and of their characters."""
         store = EncodedRows(packing, self.fingerprint, "text", self.journal, published)
         out = self._rows(counts[0], packing.row_type)
-        return _filled(out, embed_stream(self.model, store, texts, "document", report, None, counts[1]))
-
-    @property
-    def pools_spans(self) -> bool:
-        """See `Embedder`."""
-        return self.model.pools_spans
+        return _filled(out, embed_stream(lambda: self.model, store, texts, "document", report, counts[1]))
 
     def embed_spans(
         self,
@@ -243,7 +179,8 @@ class VectorSource:
             self._rows(count, packing.row_type) for count, packing in zip(counts[:2], packings, strict=True)
         )
         text = span = 0
-        for rows, found in embed_spans_stream(self.model, of_texts, of_spans, units, report, None, counts[2]):
+        stream = embed_spans_stream(lambda: self.model, of_texts, of_spans, units, report, counts[2])
+        for rows, found in stream:
             texts[text : text + len(rows)] = rows
             spans[span : span + len(found)] = found
             text, span = text + len(rows), span + len(found)
@@ -251,11 +188,6 @@ class VectorSource:
 
     def _rows(self, count: int, row_type: np.dtype[Any]) -> NDArray[Any]:
         return scratch_rows(count, row_type, self.scratch)
-
-    def identity(self) -> Identity:
-        """Return the identity to store in the index; loads the model only if the cache lacks it."""
-        kept = cached_identity(self.cache, self.model.spec, self.fingerprint)
-        return kept if kept is not None else identify(self.model)
 
 
 def _filled(out: NDArray[Any], parts: Iterable[NDArray[Any]]) -> NDArray[Any]:

@@ -6,7 +6,8 @@ A resumed build, or one with other graph or chunk settings, reuses the rows.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,7 +16,6 @@ from numpy.typing import NDArray
 
 from ketrag_fast.errors import BackendError
 from ketrag_fast.models.embedders.protocol import (
-    Cancel,
     Embedder,
     Report,
     Role,
@@ -63,16 +63,16 @@ class Finder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CachedVectors:
-    """Vectors in f32, stored in the SQLite tables of the index."""
+    """Vectors in f32, stored in the SQLite tables of the index under the number of their model."""
 
     table: VectorTable
-    embedder: Embedder
-    role: Role
     number: int
+    role: Role
+    dimension: int
 
     def empty(self, count: int) -> Vectors:
         """See `Store`."""
-        return np.zeros((count, self.embedder.dimension), np.float32)
+        return np.zeros((count, self.dimension), np.float32)
 
     def get(self, keys: Sequence[bytes], out: Vectors) -> NDArray[np.bool_]:
         """See `Store`."""
@@ -152,64 +152,60 @@ class VectorCache(VectorTable):
 
     def vectors_of(self, embedder: Embedder, role: Role = "document") -> CachedVectors:
         """Return the cached vectors of a model in one role."""
-        return CachedVectors(self, embedder, role, self.model(embedder))
+        return CachedVectors(self, self.model(embedder), role, embedder.dimension)
 
 
 def embed_stream(
-    embedder: Embedder,
+    load: Callable[[], Embedder],
     store: Store,
     texts: Iterable[str],
     role: Role = "document",
-    progress: Report | None = None,
-    cancel: Cancel | None = None,
+    report: Report | None = None,
     chars: int | None = None,
 ) -> Iterator[NDArray[Any]]:
-    """Yield rows like `Embedder.embed_stream`; embeds each distinct unknown text once and stores it.
+    """Yield the rows of texts, window by window; embeds each distinct unknown text once and stores it.
 
-    `progress` counts embedded tokens; its total is estimated from the characters of unknown texts.
+    `load` returns the model, when the first text is unknown. `report` counts embedded tokens; its total is
+    estimated from the characters of unknown texts, and `chars`, those of all texts.
     """
-    done = seen = missed = 0
+    progress = _Progress(report, chars)
     for window in windows_of(texts):
         keys = [text_hash(text) for text in window]
         out = store.empty(len(window))
-        known = store.get(keys, out)
-        fresh: dict[bytes, int] = {}
-        for place in np.flatnonzero(~known).tolist():
+        missing = np.flatnonzero(~store.get(keys, out)).tolist()
+        fresh: dict[bytes, str] = {}
+        for place in missing:
             if window[place].strip():
-                fresh.setdefault(keys[place], place)
-        chosen = [window[place] for place in fresh.values()]
-        seen += sum(map(len, window))
-        missed += sum(map(len, chosen))
-        if chosen:
-            share = round(chars * missed / max(seen, 1)) if chars is not None else None
-            relay = _shift_report(progress, done, missed, share, sum(map(len, chosen)))
-            before = embedder.tally.tokens
-            rows = store.pack(embedder.embed(chosen, role, relay, cancel))
-            done += embedder.tally.tokens - before
+                fresh.setdefault(keys[place], window[place])
+        progress.see(window)
+        if fresh:
+            embedder, chosen = load(), list(fresh.values())
+            with progress.counting(embedder, chosen) as relay:
+                rows = store.pack(embedder.embed(chosen, role, relay))
             store.put(list(fresh), rows)
             row_of = {key: row for row, key in enumerate(fresh)}
-            for place in np.flatnonzero(~known).tolist():
+            for place in missing:
                 if keys[place] in row_of:
                     out[place] = rows[row_of[keys[place]]]
         yield out
 
 
 def embed_spans_stream(
-    embedder: Embedder,
+    load: Callable[[], Embedder],
     of_texts: Store,
     of_spans: Store,
     units: Iterable[SpannedText],
-    progress: Report | None = None,
-    cancel: Cancel | None = None,
+    report: Report | None = None,
     chars: int | None = None,
 ) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
     """Yield rows of texts and of their spans, window by window, from one pass over each unknown text.
 
-    A text is encoded again if it, or one of its spans, is unknown. `progress` is as in `embed_stream`.
+    A text is encoded again if it, or one of its spans, is unknown. Other arguments are as in `embed_stream`.
     """
-    done = seen = missed = 0
+    progress = _Progress(report, chars)
     for window in windows_of(units, length=lambda unit: len(unit[0])):
-        keys = [text_hash(text) for text, _ in window]
+        texts = [text for text, _ in window]
+        keys = [text_hash(text) for text in texts]
         span_keys = [span_hash(key, span) for key, (_, own) in zip(keys, window, strict=True) for span in own]
         counts = [len(own) for _, own in window]
         ends = np.cumsum([0, *counts])
@@ -217,18 +213,12 @@ def embed_spans_stream(
         known, spans_known = of_texts.get(keys, out), of_spans.get(span_keys, spans)
         missing = ~known
         np.logical_or.at(missing, np.repeat(np.arange(len(window)), counts), ~spans_known)
-        rows = [row for row in np.flatnonzero(missing).tolist() if window[row][0].strip()]
-        seen += sum(len(text) for text, _ in window)
-        pending = sum(len(window[row][0]) for row in rows)
-        missed += pending
+        rows = [row for row in np.flatnonzero(missing).tolist() if texts[row].strip()]
+        progress.see(texts)
         if rows:
-            share = round(chars * missed / max(seen, 1)) if chars is not None else None
-            relay = _shift_report(progress, done, missed, share, pending)
-            before = embedder.tally.tokens
-            vectors, found = embedder.embed_spans(
-                [window[row][0] for row in rows], [window[row][1] for row in rows], relay, cancel
-            )
-            done += embedder.tally.tokens - before
+            embedder, chosen = load(), [texts[row] for row in rows]
+            with progress.counting(embedder, chosen) as relay:
+                vectors, found = embedder.embed_spans(chosen, [window[row][1] for row in rows], relay)
             out[rows] = of_texts.pack(vectors)
             of_rows = np.concatenate([np.arange(ends[row], ends[row + 1]) for row in rows])
             spans[of_rows] = of_spans.pack(found)
@@ -237,18 +227,30 @@ def embed_spans_stream(
         yield out, spans
 
 
-def _shift_report(
-    report: Report | None, done: int, missed: int, share: int | None, pending: int
-) -> Report | None:
-    """Return a report for one window that adds to the total; `share` is the expected characters in all."""
-    if report is None:
-        return None
-    settled = missed - pending
+class _Progress:
+    """Reports the tokens of several windows, with a total that grows with the share of unknown texts."""
 
-    def relay(tokens: int, _: int | None) -> bool | None:
-        whole = done + tokens
-        if share is None or not settled:
-            return report(whole, None)
-        return report(whole, max(whole, round(done / settled * share)))
+    def __init__(self, report: Report | None, chars: int | None) -> None:
+        self._report, self._chars = report, chars
+        self._done = self._seen = self._missed = 0
 
-    return relay
+    def see(self, texts: Iterable[str]) -> None:
+        """Count the texts of the next window, known or not."""
+        self._seen += sum(map(len, texts))
+
+    @contextmanager
+    def counting(self, embedder: Embedder, fresh: Iterable[str]) -> Iterator[Report | None]:
+        """Yield the report for the unknown texts of the window, which `embedder` encodes."""
+        report, done, settled = self._report, self._done, self._missed
+        self._missed += sum(map(len, fresh))
+        share = None if self._chars is None else round(self._chars * self._missed / max(self._seen, 1))
+
+        def relay(tokens: int, _: int | None) -> bool | None:
+            assert report is not None  # noqa: S101 - see below
+            whole = done + tokens
+            total = None if share is None or not settled else max(whole, round(done / settled * share))
+            return report(whole, total)
+
+        before = embedder.tally.tokens
+        yield None if report is None else relay
+        self._done += embedder.tally.tokens - before

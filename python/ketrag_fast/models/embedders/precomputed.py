@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ketrag_fast.errors import BackendError
 from ketrag_fast.models.embedders.fingerprint import digest
-from ketrag_fast.models.embedders.protocol import ROLES, Engine, Role, StreamingEmbedder, excerpt
+from ketrag_fast.models.embedders.protocol import ROLES, Embedder, Engine, Role, excerpt
 
 ARRAY: Final = "vectors.npy"
 IDS: Final = "ids.jsonl"
@@ -26,7 +26,7 @@ _KINDS: Final = ("float16", "float32", "float64")
 _CHECKED_ROWS: Final = 16_384
 
 
-class PrecomputedVectors(StreamingEmbedder):
+class PrecomputedVectors(Embedder):
     """Precomputed vectors. The array is memory-mapped and checked once, in slices."""
 
     def __init__(self, spec: str, folder: Path) -> None:
@@ -73,20 +73,6 @@ def require_files(folder: Path) -> None:
 def text_key(text: str) -> bytes:
     """Return the key of a text, the SHA-256 of its UTF-8."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
-
-
-def write_vectors(
-    folder: Path, texts: Sequence[str], vectors: NDArray[Any], role: Role | None = None
-) -> None:
-    """Write texts and vectors to such a folder."""
-    if vectors.ndim != 2 or len(vectors) != len(texts):
-        raise BackendError(f"expected {len(texts)} rows of vectors, got an array of shape {vectors.shape}")
-    folder.mkdir(parents=True, exist_ok=True)
-    np.save(folder / ARRAY, vectors, allow_pickle=False)
-    extra = {} if role is None else {"role": role}
-    with (folder / IDS).open("w", encoding="utf-8", newline="\n") as file:
-        for text in texts:
-            file.write(json.dumps({"sha256": text_key(text).hex(), **extra}) + "\n")
 
 
 def _array(path: Path) -> NDArray[Any]:

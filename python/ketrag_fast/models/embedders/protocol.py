@@ -1,7 +1,7 @@
-"""The interface of embedders: texts in, unit vectors out.
+"""The base class of embedders: texts in, unit vectors out.
 
-`StreamingEmbedder` handles empty texts, wrong shapes, NaN, zero vectors, normalisation and cancellation for
-all backends. A backend only turns a window of texts into raw vectors.
+It handles empty texts, wrong shapes, NaN, zero vectors, normalisation and cancellation for all backends. A
+backend only turns a window of texts into raw vectors.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal, Protocol, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,86 +83,30 @@ class Tally:
     halvings: int = 0
 
 
-class Embedder(Protocol):
-    """The interface. Vectors are f32 rows of length 1; the row of an empty text is zero and is counted."""
+class Embedder(ABC):
+    """An embedding model: f32 rows of length 1; the row of an empty text is zero and is counted.
 
-    spec: str
-    fingerprint: str
-    """Equal for equal models, wherever their files are (see module `fingerprint`)."""
-
-    @property
-    def dimension(self) -> int:
-        """The dimension of the vectors."""
-
-    @property
-    def longest(self) -> int | None:
-        """Maximum input in tokens, or None if unknown."""
-
-    @property
-    def engine(self) -> Engine:
-        """The engine that computes the vectors."""
-
-    @property
-    def tally(self) -> Tally:
-        """The work done since loading."""
-
-    @property
-    def pools_spans(self) -> bool:
-        """Whether `embed_spans` is available."""
-
-    def embed_spans(
-        self,
-        texts: Sequence[str],
-        spans: Sequence[Spans],
-        progress: Report | None = None,
-        cancel: Cancel | None = None,
-    ) -> tuple[Vectors, Vectors]:
-        """Vectors of texts and of their spans, see `StreamingEmbedder.embed_spans`."""
-
-    def count(self, texts: Sequence[str]) -> list[int]:
-        """Return the token count of each text, without special tokens."""
-
-    def embed(
-        self,
-        texts: Sequence[str],
-        role: Role = "document",
-        progress: Report | None = None,
-        cancel: Cancel | None = None,
-    ) -> Vectors:
-        """f32[len(texts), dimension]."""
-
-    def embed_stream(
-        self,
-        texts: Iterable[str],
-        role: Role = "document",
-        progress: Report | None = None,
-        cancel: Cancel | None = None,
-        chars: int | None = None,
-    ) -> Iterator[tuple[int, Vectors]]:
-        """Yield (number of the first text, vectors) in order, as batches finish.
-
-        `chars` is the total length of all texts if known; progress then has a total.
-        """
-
-    def close(self) -> None:
-        """Release memory and connections."""
-
-
-class StreamingEmbedder(ABC):
-    """The base class of embedders. A subclass sets the attributes of `Embedder` and defines `_encode`.
+    A subclass sets the attributes and defines `_encode` and `count`.
 
     Attributes:
+        spec: The spec by which the model was loaded.
+        fingerprint: Equal for equal models, wherever their files are (see module `fingerprint`).
+        dimension: The dimension of the vectors.
+        longest: Maximum input in tokens, or None if unknown.
+        engine: The engine that computes the vectors.
+        tally: The work done since loading.
         is_parallel: Whether several threads may embed queries at the same time, each on its own core.
+        pools_spans: Whether `embed_spans` is available: the backend returns vectors of spans with those of
+            their text.
     """
 
-    is_parallel = False
-    pools_spans = False
-    """Whether `embed_spans` is available: the backend returns vectors of spans with those of their text."""
     spec: str
+    fingerprint: str
     dimension: int
     longest: int | None
-    fingerprint: str
     engine: Engine
+    is_parallel = False
+    pools_spans = False
 
     def __init__(self) -> None:
         self.tally = Tally()
@@ -182,10 +126,10 @@ class StreamingEmbedder(ABC):
 
     @abstractmethod
     def count(self, texts: Sequence[str]) -> list[int]:
-        """Return the token count of each text."""
+        """Return the token count of each text, without special tokens."""
 
     def close(self) -> None:
-        """Release resources; does nothing by default."""
+        """Release memory and connections; does nothing by default."""
         return
 
     def embed(
@@ -195,116 +139,77 @@ class StreamingEmbedder(ABC):
         progress: Report | None = None,
         cancel: Cancel | None = None,
     ) -> Vectors:
-        """f32[len(texts), dimension]."""
-        out = np.zeros((len(texts), self.dimension), np.float32)
-        chars = sum(map(len, texts))
-        for start, vectors in self.embed_stream(texts, role, progress, cancel, chars):
-            out[start : start + len(vectors)] = vectors
-        return out
-
-    def embed_stream(
-        self,
-        texts: Iterable[str],
-        role: Role = "document",
-        progress: Report | None = None,
-        cancel: Cancel | None = None,
-        chars: int | None = None,
-    ) -> Iterator[tuple[int, Vectors]]:
-        """Yield (number of the first text, vectors) in order, one window of texts at a time."""
+        """Return f32[len(texts), dimension], computed window by window."""
         if role not in ROLES:
             raise ValueError(f"role must be document or query, got {role!r}")
-        meter = _Meter(progress, cancel, chars)
+        out = np.zeros((len(texts), self.dimension), np.float32)
+        meter = _Meter(self.tally, progress, cancel, sum(map(len, texts)))
         start = 0
         for window in windows_of(texts):
-            meter.check()
-            yield start, self._window(window, role, start, meter)
+            full = self._begin(window, meter)
+            if full:
+                chosen = [window[row] for row in full]
+                raw = self._encode(chosen, role, meter.tick)
+                rows = [start + row for row in full]
+                out[rows] = check_vectors(raw, chosen, self.dimension, self.spec, rows)
+            meter.settle(window)
             start += len(window)
-
-    def _window(self, texts: list[str], role: Role, start: int, meter: _Meter) -> Vectors:
-        full = [row for row, text in enumerate(texts) if text.strip()]
-        out = np.zeros((len(texts), self.dimension), np.float32)
-        self.tally.texts += len(texts)
-        self.tally.empty += len(texts) - len(full)
-        meter.expect(sum(map(len, texts)))
-        if full:
-            chosen = [texts[row] for row in full]
-            raw = self._encode(chosen, role, self._ticker(meter))
-            out[full] = check_vectors(raw, chosen, self.dimension, self.spec, [start + row for row in full])
-        meter.settle()
         return out
 
     def embed_spans(
-        self,
-        texts: Sequence[str],
-        spans: Sequence[Spans],
-        progress: Report | None = None,
-        cancel: Cancel | None = None,
+        self, texts: Sequence[str], spans: Sequence[Spans], progress: Report | None = None
     ) -> tuple[Vectors, Vectors]:
         """Return f32[len(texts), dimension] and f32[number of spans, dimension] from one pass of the model.
 
         A span without tokens, for example of blanks, has the zero vector.
         """
-        chars = sum(map(len, texts))
-        meter = _Meter(progress, cancel, chars)
-        meter.check()
-        full = [row for row, text in enumerate(texts) if text.strip()]
+        meter = _Meter(self.tally, progress, None, sum(map(len, texts)))
+        full = self._begin(texts, meter)
         out = np.zeros((len(texts), self.dimension), np.float32)
         of_spans = np.zeros((sum(map(len, spans)), self.dimension), np.float32)
-        self.tally.texts += len(texts)
-        self.tally.empty += len(texts) - len(full)
-        meter.expect(chars)
         if full:
             chosen = [texts[row] for row in full]
-            raw, found = self._encode_spans(chosen, [spans[row] for row in full], self._ticker(meter))
+            raw, found = self._encode_spans(chosen, [spans[row] for row in full], meter.tick)
             out[full] = check_vectors(raw, chosen, self.dimension, self.spec, full)
             is_full = np.zeros(len(texts), bool)
             is_full[full] = True
             of_spans[np.repeat(is_full, [len(own) for own in spans])] = found
-        meter.settle()
         return out, of_spans
 
-    def _ticker(self, meter: _Meter) -> Callable[[int], None]:
-        def tick(tokens: int) -> None:
-            self.tally.tokens += tokens
-            meter.tick(tokens)
-
-        return tick
+    def _begin(self, texts: Sequence[str], meter: _Meter) -> list[int]:
+        """Count the texts of a window; return the numbers of those that are not empty."""
+        meter.check()
+        full = [row for row, text in enumerate(texts) if text.strip()]
+        self.tally.texts += len(texts)
+        self.tally.empty += len(texts) - len(full)
+        return full
 
 
 class _Meter:
-    """Reports tokens done and an estimated total, and checks for cancellation."""
+    """Counts tokens, reports them with an estimated total, and checks for cancellation."""
 
-    def __init__(self, report: Report | None, cancel: Cancel | None, chars: int | None) -> None:
-        self._report = report
-        self._cancel = cancel
-        self._chars = chars
-        self._tokens = 0
-        self._settled_tokens = 0
-        self._settled_chars = 0
-        self._pending_chars = 0
+    def __init__(self, tally: Tally, report: Report | None, cancel: Cancel | None, chars: int) -> None:
+        self._tally, self._report, self._cancel, self._chars = tally, report, cancel, chars
+        self._tokens = self._settled_tokens = self._settled_chars = 0
 
     def check(self) -> None:
         if self._cancel is not None and self._cancel():
             raise Cancelled("embedding was stopped", hint="what was embedded is kept")
 
-    def expect(self, chars: int) -> None:
-        self._pending_chars = chars
-
-    def settle(self) -> None:
-        self._settled_chars += self._pending_chars
+    def settle(self, window: Sequence[str]) -> None:
+        self._settled_chars += sum(map(len, window))
         self._settled_tokens = self._tokens
 
     def tick(self, tokens: int) -> None:
+        self._tally.tokens += tokens
         self._tokens += tokens
         self.check()
-        if self._report is not None and self._report(self._tokens, self._total()) is False:
+        total = None
+        if self._settled_tokens:
+            rate = self._settled_tokens / max(self._settled_chars, 1)
+            total = max(self._tokens, round(rate * self._chars))
+        if self._report is not None and self._report(self._tokens, total) is False:
             raise Cancelled("embedding was stopped", hint="what was embedded is kept")
-
-    def _total(self) -> int | None:
-        if self._chars is None or not self._settled_tokens:
-            return None
-        rate = self._settled_tokens / max(self._settled_chars, 1)
-        return max(self._tokens, round(rate * self._chars))
 
 
 def windows_of(

@@ -22,9 +22,8 @@ from ketrag_fast.errors import (
     NetworkForbidden,
 )
 from ketrag_fast.models.embedders.fingerprint import Identity, precision_for, require_same
-from ketrag_fast.models.embedders.load_options import options_of
 from ketrag_fast.models.embedders.protocol import Embedder, Role, Vectors
-from ketrag_fast.models.embedders.registry import BUILTIN, fingerprint, load
+from ketrag_fast.models.embedders.registry import BUILTIN, fingerprint, load, options_of
 from ketrag_fast.models.lru import LruCache
 from ketrag_fast.models.spending import SpendingLimit
 
@@ -94,7 +93,7 @@ class QueryEmbedder:
     def is_parallel(self) -> bool:
         """Whether threads may embed at the same time, each on its own core."""
         loaded = self._embedder
-        return loaded is not None and _is_parallel(loaded)
+        return loaded is not None and loaded.is_parallel
 
     def _embed(self, questions: Sequence[str], limit: Limited) -> dict[str, Vectors]:
         with self._use("query", limit) as embedder:
@@ -126,7 +125,7 @@ class QueryEmbedder:
         )
         loaded, left = self._embedder, limit.left
         try:
-            if loaded is not None and _is_parallel(loaded):
+            if loaded is not None and loaded.is_parallel:
                 yield loaded
                 return
             if not self._lock.acquire(timeout=-1 if left is None else left):
@@ -176,7 +175,3 @@ class QueryEmbedder:
         """Release the model."""
         with self._lock:
             self._forget()
-
-
-def _is_parallel(embedder: Embedder) -> bool:
-    return getattr(embedder, "is_parallel", False)  # embedders of other packages need not have it

@@ -1,4 +1,4 @@
-"""Load embedding models by spec.
+"""Load embedding models by spec. A spec is parsed without importing any of their modules.
 
 `native:NAME_OR_PATH`, `sentence-transformers:NAME_OR_PATH`, `local:NAME_OR_PATH` (the first of these two that
 supports the model), `openai:MODEL@URL[#PROMPTS]`, `vectors:FOLDER`.
@@ -8,17 +8,17 @@ supports the model), `openai:MODEL@URL[#PROMPTS]`, `vectors:FOLDER`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from ketrag_fast.errors import BackendError, BackendMissing, ConfigError, NetworkForbidden
-from ketrag_fast.models.embedders.discovery import is_name, resolve
-from ketrag_fast.models.embedders.fingerprint import of_endpoint, of_folder
-from ketrag_fast.models.embedders.model_folder import ModelFolder, look
-from ketrag_fast.models.embedders.protocol import Cancel, Embedder, Precision, StreamingEmbedder
+from ketrag_fast.base.config import Settings
+from ketrag_fast.errors import BackendError, BackendMissing, ConfigError, KetragError, NetworkForbidden
 from ketrag_fast.models.spending import Account, SpendingLimit
+
+if TYPE_CHECKING:
+    from ketrag_fast.models.embedders.model_folder import ModelFolder
+    from ketrag_fast.models.embedders.protocol import Cancel, Embedder, Precision
 
 BUILTIN: Final = "builtin"
 _FORMS: Final = (
@@ -26,6 +26,7 @@ _FORMS: Final = (
     "openai:MODEL@URL, vectors:FOLDER"
 )
 FOLDERS: Final = frozenset(("sentence-transformers", "native", "local"))
+_KINDS: Final = FOLDERS | {"openai", "vectors"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +48,29 @@ class EmbedderOptions:
     cancel: Cancel | None = None
 
 
+def options_of(settings: Settings, limit: SpendingLimit | None = None) -> EmbedderOptions:
+    """Return the load options of settings.
+
+    `limit` is shared with other models of a build or an open index; by default the limit in the settings
+    applies to this model alone.
+    """
+    return EmbedderOptions(
+        precision=settings.precision,
+        device=settings.device,
+        threads=settings.threads,
+        offline=settings.offline,
+        allow_download=settings.allow_download,
+        limit=SpendingLimit(settings.limit_usd) if limit is None else limit,
+        usd_per_million=settings.usd_per_million,
+    )
+
+
 def parse(spec: str) -> tuple[str, str]:
     """Return (kind, rest) of a spec. Raises ConfigError, which lists the forms."""
     if spec == BUILTIN:
         return BUILTIN, ""
     kind, colon, rest = spec.partition(":")
-    if not colon or kind not in _LOADERS or not rest.strip():
+    if not colon or kind not in _KINDS or not rest.strip():
         raise ConfigError(f"embedder must be one of {_FORMS}, got {spec!r}")
     return kind, rest
 
@@ -60,19 +78,64 @@ def parse(spec: str) -> tuple[str, str]:
 def load(spec: str, options: EmbedderOptions | None = None) -> Embedder:
     """Load the model of a spec. Raises KetragError if that fails."""
     kind, rest = parse(spec)
-    if kind == BUILTIN:
-        raise ConfigError("builtin vectors are fitted by the build and have no model to load")
-    return _LOADERS[kind](spec, rest, options or EmbedderOptions())
+    options = options or EmbedderOptions()
+    if kind in FOLDERS:
+        return _load_folder(kind, spec, _folder(rest, options), options)
+    if kind == "openai":
+        from ketrag_fast.models.embedders.openai import OpenAIEmbedder
+
+        return OpenAIEmbedder(
+            spec,
+            offline=options.offline,
+            account=Account(options.usd_per_million, options.limit),
+            concurrency=options.concurrency,
+            cancel=options.cancel,
+        )
+    if kind == "vectors":
+        from ketrag_fast.models.embedders.precomputed import PrecomputedVectors
+
+        return PrecomputedVectors(spec, Path(rest).expanduser())
+    raise ConfigError("builtin vectors are fitted by the build and have no model to load")
+
+
+def _load_folder(kind: str, spec: str, folder: ModelFolder, options: EmbedderOptions) -> Embedder:
+    """Load a model; `local:` chooses the native encoder if it supports model and device."""
+    from ketrag_fast.models.embedders.native import NativeEmbedder, refusal
+
+    reason = None
+    if kind == "local":
+        reason = refusal(folder)
+        if reason is None and options.device not in ("auto", "cpu"):
+            reason = f"the native encoder does not run on {options.device}"
+    if kind == "native" or (kind == "local" and reason is None):
+        return NativeEmbedder(
+            spec, folder, precision=options.precision, device=options.device, threads=options.threads
+        )
+    from ketrag_fast.models.embedders.sentence_transformers import SentenceTransformersEmbedder
+
+    try:
+        loaded = SentenceTransformersEmbedder(
+            spec, folder, precision=options.precision, device=options.device, threads=options.threads
+        )
+    except BackendMissing as error:
+        if reason is None:
+            raise
+        raise BackendMissing(f"{spec}: {reason}; {error.message}", hint=error.hint) from error
+    if reason is not None:
+        loaded.engine = replace(loaded.engine, notes=(*loaded.engine.notes, f"not native: {reason}"))
+    return loaded
 
 
 def fingerprint(spec: str, options: EmbedderOptions | None = None) -> str:
     """Return the fingerprint of a model without loading it; it does not depend on the location."""
     kind, rest = parse(spec)
     if kind in FOLDERS:
+        from ketrag_fast.models.embedders.fingerprint import of_folder
+
         return of_folder(_folder(rest, options or EmbedderOptions()))
     if kind == "openai":
-        from ketrag_fast.models.embedders.endpoint_prompts import prompts_of
-        from ketrag_fast.models.http.openai_endpoint import parts_of
+        from ketrag_fast.models.embedders.fingerprint import of_endpoint
+        from ketrag_fast.models.http.endpoints import parts_of, prompts_of
 
         return of_endpoint(parts_of(spec)[0], prompts_of(spec))
     if kind == "vectors":
@@ -113,47 +176,13 @@ def require(spec: str, options: EmbedderOptions) -> None:
 
 
 def _folder(name: str, options: EmbedderOptions) -> ModelFolder:
+    """Return the checked folder of a model, downloaded if the options allow it explicitly."""
+    from ketrag_fast.models.embedders.discovery import is_name, resolve
+    from ketrag_fast.models.embedders.model_folder import look
+
     path = resolve(name)
-    return look(_fetch(name, options) if path is None else path)
-
-
-def _sentence_transformers(spec: str, name: str, options: EmbedderOptions) -> StreamingEmbedder:
-    folder = _folder(name, options)
-    from ketrag_fast.models.embedders.sentence_transformers import SentenceTransformersEmbedder
-
-    return SentenceTransformersEmbedder(
-        spec, folder, precision=options.precision, device=options.device, threads=options.threads
-    )
-
-
-def _native(spec: str, name: str, options: EmbedderOptions) -> Embedder:
-    folder = _folder(name, options)
-    from ketrag_fast.models.embedders.native import NativeEmbedder
-
-    return NativeEmbedder(
-        spec, folder, precision=options.precision, device=options.device, threads=options.threads
-    )
-
-
-def _local(spec: str, name: str, options: EmbedderOptions) -> Embedder:
-    """Load with the native encoder if it supports model and device, else sentence-transformers."""
-    from ketrag_fast.models.embedders.native import refusal
-
-    reason = refusal(_folder(name, options))
-    if reason is None and options.device not in ("auto", "cpu"):
-        reason = f"the native encoder does not run on {options.device}"
-    if reason is None:
-        return _native(spec, name, options)
-    try:
-        loaded = _sentence_transformers(spec, name, options)
-    except BackendMissing as error:
-        raise BackendMissing(f"{spec}: {reason}; {error.message}", hint=error.hint) from error
-    loaded.engine = replace(loaded.engine, notes=(*loaded.engine.notes, f"not native: {reason}"))
-    return loaded
-
-
-def _fetch(name: str, options: EmbedderOptions) -> Path:
-    """Download a model, if the options allow it explicitly."""
+    if path is not None:
+        return look(path)
     if not is_name(name):
         raise BackendError(f"no such folder: {name}", hint="`ketrag models` lists local models")
     if options.offline or not options.allow_download:
@@ -162,41 +191,15 @@ def _fetch(name: str, options: EmbedderOptions) -> Path:
             hint="`ketrag models` lists local models and how to install one; "
             "--allow-download fetches it from the hub",
         )
-    from ketrag_fast.models.embedders.quiet_imports import import_quietly
+    from ketrag_fast.models.optional_imports import import_quietly
 
     hub = import_quietly("huggingface_hub", "embed")
     wanted = ["*.json", "*.txt", "*.safetensors", "*.model", "*.spm"]
     unwanted = ["onnx/*", "openvino/*"]
     full = name if "/" in name else f"sentence-transformers/{name}"
     try:
-        return Path(hub.snapshot_download(full, allow_patterns=wanted, ignore_patterns=unwanted))
+        return look(Path(hub.snapshot_download(full, allow_patterns=wanted, ignore_patterns=unwanted)))
+    except KetragError:
+        raise
     except Exception as error:  # the hub client may raise anything
         raise BackendError(f"{full} could not be downloaded: {type(error).__name__}: {error}") from error
-
-
-def _openai(spec: str, _: str, options: EmbedderOptions) -> Embedder:
-    from ketrag_fast.models.embedders.openai import OpenAIEmbedder
-
-    account = Account(options.usd_per_million, options.limit)
-    return OpenAIEmbedder(
-        spec,
-        offline=options.offline,
-        account=account,
-        concurrency=options.concurrency,
-        cancel=options.cancel,
-    )
-
-
-def _vectors(spec: str, folder: str, _: EmbedderOptions) -> Embedder:
-    from ketrag_fast.models.embedders.precomputed import PrecomputedVectors
-
-    return PrecomputedVectors(spec, Path(folder).expanduser())
-
-
-_LOADERS: Final[dict[str, Callable[[str, str, EmbedderOptions], Embedder]]] = {
-    "local": _local,
-    "native": _native,
-    "sentence-transformers": _sentence_transformers,
-    "openai": _openai,
-    "vectors": _vectors,
-}

@@ -7,7 +7,9 @@ computed in bf16 if the processor supports it and the vectors stay the same.
 
 from __future__ import annotations
 
+import importlib
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,22 +20,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast.errors import BackendError, BackendMissing, ConfigError
-from ketrag_fast.models.embedders.batching import Cutter, Piece, batches, pad_rows
-from ketrag_fast.models.embedders.fingerprint import closeness, of_folder
+from ketrag_fast.models.embedders.batching import Cutter, Piece, average, batches, pad_rows
+from ketrag_fast.models.embedders.fingerprint import SAMPLE, closeness, of_folder
 from ketrag_fast.models.embedders.model_folder import ModelFolder
-from ketrag_fast.models.embedders.probe_texts import SAMPLE
 from ketrag_fast.models.embedders.protocol import (
     CLOSE,
+    Embedder,
     Engine,
     Precision,
     Role,
-    StreamingEmbedder,
     Vectors,
     check_vectors,
     excerpt,
 )
-from ketrag_fast.models.embedders.quiet_imports import import_quietly, no_bars, no_hub
-from ketrag_fast.models.embedders.windows import average
+from ketrag_fast.models.optional_imports import import_quietly
 
 EXTRA: Final = "embed"
 BATCH_TOKENS_CPU: Final = 1024
@@ -45,7 +45,7 @@ _ROLE_PROMPTS: Final[dict[Role, tuple[str, ...]]] = {
 }
 
 
-class SentenceTransformersEmbedder(StreamingEmbedder):
+class SentenceTransformersEmbedder(Embedder):
     """A sentence-transformers model. `threads=0` means all cores; `precision` is auto, fp32 or bf16."""
 
     def __init__(
@@ -92,10 +92,10 @@ class SentenceTransformersEmbedder(StreamingEmbedder):
     # -- loading ---------------------------------------------------------------------------------
 
     def _load(self) -> Any:
-        with no_hub():
+        with _no_hub():
             library = import_quietly("sentence_transformers", EXTRA)
             try:
-                with no_bars():
+                with _no_bars():
                     model = library.SentenceTransformer(
                         str(self._folder.path),
                         device=self._device,
@@ -119,7 +119,6 @@ class SentenceTransformersEmbedder(StreamingEmbedder):
 
     def _trial(self) -> NDArray[Any]:
         """Run a first forward pass, which reveals files of different models."""
-        _require_tokenizer(self._model, self._folder, self._static)
         return self._encode(["a trial"], "document", lambda _: None)
 
     def _choose(self, precision: Precision) -> Engine:
@@ -148,7 +147,7 @@ class SentenceTransformersEmbedder(StreamingEmbedder):
         return self._engine("fp32", 1.0, (f"bf16 was not used: lowest cosine to fp32 {lowest:.4f}",))
 
     def _engine(self, precision: str, lowest: float, notes: tuple[str, ...]) -> Engine:
-        with no_hub():
+        with _no_hub():
             library = import_quietly("sentence_transformers", EXTRA)
         version = f"{library.__version__}, torch {self._torch.__version__}"
         return Engine("sentence-transformers", version, self._device, precision, round(lowest, 6), notes)
@@ -359,25 +358,48 @@ def _require_weights(model: Any, folder: ModelFolder) -> None:
         )
 
 
-def _require_tokenizer(model: Any, folder: ModelFolder, static: bool) -> None:
-    """Raise BackendError if the tokenizer has ids without embedding rows or another padding token."""
-    if static:
-        return
-    tokenizer = model.tokenizer
-    table = model[0].auto_model.get_input_embeddings()
-    rows = int(table.weight.shape[0])
-    top = max(tokenizer.get_vocab().values(), default=0)
-    config = model[0].auto_model.config
-    padding = getattr(config, "pad_token_id", None)
-    if top >= rows or (padding is not None and tokenizer.pad_token_id not in (None, padding)):
-        raise BackendError(
-            f"the tokenizer in {folder.path} belongs to another model (largest id {top}, the model has "
-            f"{rows} rows; padding {tokenizer.pad_token_id} and {padding})",
-            hint="copy tokenizer and model from the same place",
-        )
-    if rows > 2 * (top + 1):
-        raise BackendError(
-            f"the tokenizer in {folder.path} belongs to another model "
-            f"(it has {top + 1} tokens, the model has {rows})",
-            hint="copy tokenizer and model from the same place",
-        )
+_OFFLINE: Final = {
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+    "TQDM_DISABLE": "1",
+    "TRANSFORMERS_VERBOSITY": "error",
+}
+
+
+@contextmanager
+def _no_bars() -> Iterator[None]:
+    """Disable the progress bars of transformers; its environment variable is only read at import."""
+    logging = importlib.import_module("transformers.utils.logging")
+    shown = bool(logging.is_progress_bar_enabled())
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
+
+
+@contextmanager
+def _no_hub() -> Iterator[None]:
+    """Block network access of the hub client, whether it is already imported or not."""
+    before = {name: os.environ.get(name) for name in _OFFLINE}
+    os.environ.update(_OFFLINE)
+    constants = sys.modules.get("huggingface_hub.constants")
+    flag = getattr(constants, "HF_HUB_OFFLINE", None)
+    imported_here = constants is None
+    if constants is not None:
+        constants.HF_HUB_OFFLINE = True  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        constants = sys.modules.get("huggingface_hub.constants")
+        if constants is not None:  # read once at import: restore the user's setting
+            own = (before["HF_HUB_OFFLINE"] or "").upper() in ("1", "ON", "YES", "TRUE")
+            constants.HF_HUB_OFFLINE = own if imported_here else flag  # type: ignore[attr-defined]

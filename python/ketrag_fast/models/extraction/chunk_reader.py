@@ -6,21 +6,32 @@ requested again.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from math import isfinite
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from ketrag_fast.models.extraction.options import PromptOptions
+from ketrag_fast.base.config import Settings
 from ketrag_fast.models.extraction.parse import PARSER, join_extractions, parse_reply
-from ketrag_fast.models.extraction.prompt import build_prompt, follow_up, instructions
+from ketrag_fast.models.extraction.prompt import (
+    PromptOptions,
+    build_prompt,
+    follow_up,
+    instructions,
+    prompt_fingerprint,
+    reply_schema,
+)
 from ketrag_fast.models.extraction.records import EntityRecord, Extraction, RelationRecord
-from ketrag_fast.models.llms.protocol import LanguageModel, Limits, Prompt
+from ketrag_fast.models.llms.protocol import LanguageModel, Limits, ModelIdentity, Prompt
+from ketrag_fast.models.llms.registry import HEURISTIC, REPLAY, ModelOptions, open_model, parse_spec
+from ketrag_fast.models.spending import Account, SpendingLimit
 from ketrag_fast.models.tasks.task import ParsedReply, Task
-from ketrag_fast.storage.journal import KeptReply, reply_key
+from ketrag_fast.storage.journal import KeptReply, StoredReader, reply_key
 
 ATTEMPTS: Final = 2
 """Attempts per chunk. A gleaning has one: if it fails, the chunk keeps its records."""
@@ -172,3 +183,102 @@ def loads(text: str) -> Extraction | None:
     texts = set(map(type, parts)) <= {str}
     finite = all(isinstance(row.strength, (int, float)) and isfinite(row.strength) for row in relations)
     return Extraction(entities, relations, dropped) if texts and finite else None
+
+
+# -- the reader that the settings name ---------------------------------------------------------------
+
+_ANY: Final = "any"
+_PAID: Final = "openai"
+
+
+def prompt_options(settings: Settings) -> PromptOptions:
+    """Return the prompt options of the settings."""
+    listed = settings.entity_types.strip()
+    types = () if listed.lower() == _ANY else tuple(name.strip() for name in listed.split(","))
+    return PromptOptions(types, settings.language, settings.gleanings)
+
+
+def open_reader(settings: Settings, limit: SpendingLimit | None = None) -> ChunkReader:
+    """Open the reader that `settings.llm` names (not `none`).
+
+    `limit` is the spending limit of the build; by default the limit in the settings applies to the reader.
+
+    Raises ConfigError, BackendMissing, BackendError, NetworkForbidden.
+    """
+    kind, rest = parse_spec(settings.llm)
+    options = prompt_options(settings)
+    limits = Limits(settings.llm_tokens, settings.llm_seconds, reply_schema(options))
+    if kind == HEURISTIC:
+        return _heuristic(settings.llm, options, limits)
+    if kind == REPLAY:
+        return _replay(settings.llm, Path(rest), options, limits)
+    price = settings.llm_usd_per_million
+    price = settings.usd_per_million if price is None else price
+    price_out = settings.llm_usd_per_million_out
+    account = None
+    if kind == _PAID:
+        limit = SpendingLimit(settings.limit_usd) if limit is None else limit
+        # Twice the tokens: an embedding model may count more of them than the one that wrote them.
+        later = 2 * (settings.usd_per_million or 0.0) if settings.embedder.startswith("openai:") else 0.0
+        account = Account(price, limit, usd_per_million_out=price_out, usd_later=later)
+    model = open_model(
+        settings.llm,
+        ModelOptions(
+            offline=settings.offline,
+            slots=settings.llm_slots,
+            context=settings.llm_context,
+            threads=settings.threads,
+            account=account,
+        ),
+    )
+    identity = model.identity
+    # Gleanings do not change the first reply: they are separate turns.
+    prompt = prompt_fingerprint(replace(options, gleanings=0))
+    key = _key(identity.fingerprint, prompt, str(settings.llm_tokens))
+    about = {**identity.to_json(), "prompt": prompt, "tokens": settings.llm_tokens}
+    return ChunkReader(settings.llm, key, about, options, limits, grounded=True, model=model)
+
+
+def replay_only_reader(settings: Settings, row: StoredReader) -> ChunkReader:
+    """Return a reader that only uses stored replies."""
+    kind = parse_spec(row.spec)[0]
+    options = prompt_options(settings)
+    return ChunkReader(
+        row.spec,
+        row.key,
+        row.identity,
+        options,
+        Limits(settings.llm_tokens, settings.llm_seconds, None),
+        grounded=kind not in (HEURISTIC, REPLAY),
+        places=kind == REPLAY,
+    )
+
+
+def _heuristic(spec: str, options: PromptOptions, limits: Limits) -> ChunkReader:
+    from ketrag_fast.models.extraction.heuristic import VERSION, extract
+
+    def read(chunk: Chunk) -> Extraction:
+        return extract(chunk.title, chunk.text, options.language)
+
+    mark = f"heuristic {VERSION} {options.language}"
+    identity = ModelIdentity(spec, mark).to_json()
+    local = Local(read, places=False, lacking="")
+    return ChunkReader(spec, _key(mark), identity, options, limits, grounded=False, local=local)
+
+
+def _replay(spec: str, file: Path, options: PromptOptions, limits: Limits) -> ChunkReader:
+    from ketrag_fast.models.extraction.recording import Recording
+
+    recording = Recording.open(file)
+
+    def read(chunk: Chunk) -> Extraction | None:
+        return recording.extraction_for(chunk.document, chunk.start, chunk.end, chunk.title, chunk.text)
+
+    identity = ModelIdentity(spec, recording.fingerprint).to_json()
+    local = Local(read, places=True, lacking="the recording lacks this chunk")
+    key = _key("replay", recording.fingerprint)
+    return ChunkReader(spec, key, identity, options, limits, grounded=False, places=True, local=local)
+
+
+def _key(*parts: str) -> str:
+    return hashlib.blake2b("\x1f".join(parts).encode(), digest_size=16).hexdigest()

@@ -1,52 +1,36 @@
 """Convert the results of GraphRAG to a recording, so that LLM calls are not paid for twice.
 
-Its call cache gives the raw replies per passage (`cache/**`, files with both prompt and reply: GraphRAG up to
-1.x, and later ones whose entries keep the prompt). Its tables `entities`, `relationships` and `text_units`
-(with their names from 0.3 to 3) give merged records: the weight of a relation is divided evenly among its
-text units.
+Its tables `entities`, `relationships` and `text_units` (with their names from 0.3 to 3) give merged records:
+the weight of a relation is divided evenly among its text units.
 """
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast.errors import BackendError
-from ketrag_fast.models.embedders.quiet_imports import import_quietly
-from ketrag_fast.models.extraction import cleaning as clean
-from ketrag_fast.models.extraction import delimiter
-from ketrag_fast.models.extraction.parse import join_extractions, parse_reply
+from ketrag_fast.models.extraction import records as clean
 from ketrag_fast.models.extraction.recording import RecordingWriter
 from ketrag_fast.models.extraction.records import EntityRecord, Extraction, RelationRecord
+from ketrag_fast.models.optional_imports import import_quietly
 
-MAX_FILE: Final = 16_000_000
-"""Maximum size of a cache file in bytes."""
-_MOST_FILES: Final = 1_000_000
 _TABLES: Final = {
     "entities": ("entities", "create_final_entities"),
     "relationships": ("relationships", "create_final_relationships"),
     "text_units": ("text_units", "create_final_text_units", "create_base_text_units"),
 }
-# The passage is last in the prompt, after "Text:", before a line of number signs and "Output:".
-_TEXT: Final = re.compile(r"\ntext:", re.IGNORECASE)
-_OUTPUT: Final = "output:"
-_LEAST_SIGNS: Final = 3
-_LAST_PART: Final = re.compile(r"real data", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """The result of a conversion: passages, their origin, and counts of skipped items."""
+    """The counts of a conversion; `dropped` are invalid records."""
 
-    origin: str
     passages: int
     entities: int = 0
     relations: int = 0
-    skipped: int = 0
     dropped: int = 0
 
     def to_json(self) -> dict[str, Any]:
@@ -55,38 +39,30 @@ class Imported:
 
 
 def record_graphrag(folder: Path, target: Path, *, replace: bool = False) -> Imported:
-    """Write the recording `target` from a GraphRAG folder: from its tables if it has any, else its cache.
+    """Write the recording `target` from the tables of GraphRAG in a folder.
 
-    Raises BackendMissing (tables without pyarrow), BackendError (neither exists), ConfigError (the target
-    exists), StorageFull, ReadOnly.
+    Raises BackendMissing (no pyarrow), BackendError (no tables), ConfigError (the target exists),
+    StorageFull, ReadOnly.
     """
     if not folder.is_dir():
-        raise BackendError(
-            f"no such folder: {folder}", hint="give the root, output or cache folder of GraphRAG"
-        )
+        raise BackendError(f"no such folder: {folder}", hint="give the root or output folder of GraphRAG")
     tables = tables_below(folder)
-    skipped = 0
-    if tables is not None:
-        origin, passages = "tables", of_tables(*(_rows(tables[name]) for name in _TABLES))
-    else:
-        passages, skipped = of_cache(folder)
-        origin = "cache"
+    passages = {} if tables is None else of_tables(*(_rows(tables[name]) for name in _TABLES))
     if not passages:
         raise BackendError(
-            f"{folder} has neither GraphRAG tables nor cached replies with their prompts",
+            f"{folder} has no tables of GraphRAG",
             hint="give the folder with entities.parquet, relationships.parquet and text_units.parquet",
         )
-    entities = relations = dropped = 0
-    with RecordingWriter(target, {"origin": f"graphrag {origin}"}, replace=replace) as writer:
+    with RecordingWriter(target, {"origin": "graphrag tables"}, replace=replace) as writer:
         for text, extraction in passages.items():
             writer.write_text(text, extraction)
-            entities += len(extraction.entities)
-            relations += len(extraction.relations)
-            dropped += extraction.dropped
-    return Imported(origin, len(passages), entities, relations, skipped, dropped)
-
-
-# ---------------------------------------------------------------- tables
+    every = passages.values()
+    return Imported(
+        len(passages),
+        sum(len(extraction.entities) for extraction in every),
+        sum(len(extraction.relations) for extraction in every),
+        sum(extraction.dropped for extraction in every),
+    )
 
 
 def of_tables(
@@ -161,70 +137,3 @@ def _rows(path: Path) -> list[dict[str, Any]]:
     except (arrow.ArrowException, OSError) as error:
         raise BackendError(f"{path} cannot be read: {error}") from error
     return rows
-
-
-# ---------------------------------------------------------------- cache
-
-
-def of_cache(folder: Path) -> tuple[dict[str, Extraction], int]:
-    """Return the records by passage, in file order, and the number of replies without a passage."""
-    parts: dict[str, list[Extraction]] = {}
-    skipped = 0
-    for path in _files(folder):
-        entry = _entry(path)
-        if entry is None:
-            continue
-        reply = "\n".join(text for text in _strings(entry["result"]) if delimiter.is_delimited_reply(text))
-        if not reply:
-            continue
-        passage = next((text for text in map(passage_of, _strings(entry["input"])) if text), None)
-        if passage is None:
-            skipped += 1
-        else:
-            parts.setdefault(passage, []).append(parse_reply(reply, "", grounded=False).extraction)
-    return {passage: join_extractions(found) for passage, found in parts.items()}, skipped
-
-
-def passage_of(prompt: str) -> str | None:
-    """Return the passage in an extraction prompt of GraphRAG, default or tuned, or None."""
-    starts = [found.start() for found in _LAST_PART.finditer(prompt)]
-    begin = _TEXT.search(prompt, starts[-1]) if starts else None
-    body = prompt.rstrip()
-    if begin is None or body[-len(_OUTPUT) :].lower() != _OUTPUT:
-        return None
-    body = body[: -len(_OUTPUT)]
-    ruled = body.rstrip()
-    if not body[len(ruled) :].lstrip(" \t").startswith("\n"):
-        return None
-    above = ruled.rstrip("#")
-    if len(ruled) - len(above) < _LEAST_SIGNS or not above.endswith("\n") or len(above) <= begin.end():
-        return None
-    return above[begin.end() :].strip() or None
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    for number, path in enumerate(sorted(folder.rglob("*"))):
-        if number >= _MOST_FILES:
-            return
-        if path.suffix in ("", ".json") and path.is_file() and path.stat().st_size <= MAX_FILE:
-            yield path
-
-
-def _entry(path: Path) -> dict[str, Any] | None:
-    try:
-        data = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return None
-    return data if isinstance(data, dict) and {"result", "input"} <= data.keys() else None
-
-
-def _strings(value: Any, depth: int = 8) -> Iterator[str]:
-    """Yield every string inside a value."""
-    if isinstance(value, str):
-        yield value
-    elif depth and isinstance(value, dict):
-        for inner in value.values():
-            yield from _strings(inner, depth - 1)
-    elif depth and isinstance(value, list):
-        for inner in value:
-            yield from _strings(inner, depth - 1)

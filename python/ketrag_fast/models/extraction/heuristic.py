@@ -20,8 +20,14 @@ from typing import Final
 from ketrag_fast import _core
 from ketrag_fast.kernels.text import sentence_spans
 from ketrag_fast.models.extraction import name_runs
-from ketrag_fast.models.extraction.cleaning import MAX_NAME, clean
-from ketrag_fast.models.extraction.records import EntityRecord, Extraction, NameMention, RelationRecord
+from ketrag_fast.models.extraction.records import (
+    MAX_NAME,
+    EntityRecord,
+    Extraction,
+    NameMention,
+    RelationRecord,
+    clean,
+)
 
 VERSION: Final = "3"
 """Version of the rules, part of the reply key; increase it when the result changes."""

@@ -13,8 +13,7 @@ from functools import lru_cache
 from typing import Final
 
 from ketrag_fast import _core
-from ketrag_fast.models.extraction.cleaning import MAX_NAME
-from ketrag_fast.models.extraction.records import NameMention
+from ketrag_fast.models.extraction.records import MAX_NAME, NameMention
 
 CASELESS: Final = frozenset(
     (

@@ -6,18 +6,20 @@ folded.
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final, Generic
 
 from ketrag_fast.base.progress import Limited, Meter
-from ketrag_fast.errors import ExtractionError
+from ketrag_fast.errors import ConfigError, ExtractionError
 from ketrag_fast.models.extraction.chunk_reader import READING, Chunk, ChunkReader
-from ketrag_fast.models.extraction.parse import parse_reply
+from ketrag_fast.models.extraction.parse import parse_reply, read_json
+from ketrag_fast.models.extraction.recording import RecordingWriter
 from ketrag_fast.models.extraction.records import Extraction
-from ketrag_fast.models.extraction.repair import read_json
 from ketrag_fast.models.tasks.driver import Driver, Spent
 from ketrag_fast.models.tasks.task import Item, Task, V
 from ketrag_fast.storage.journal import Journal, KeptReply
@@ -266,3 +268,50 @@ class _Progress:
             seconds = max(time.monotonic() - self._started, 1e-9)
             speed = f"{self._outcome.tokens_out / seconds:,.1f} tokens/s"
             self._report.note = f"{speed}, {self._empty / self._done:.0%} without entities"
+
+
+# `--record FILE.jsonl`: everything that the journal has about the core chunks, in order. It is also written
+# when a build is stopped, and completed when the build is resumed.
+
+
+_FIRST_LINE: Final = 4096
+
+
+def check_place(path: Path, reader: ChunkReader) -> None:
+    """Raise ConfigError if the recording cannot be written; called before chunks are read."""
+    if not path.parent.is_dir():
+        raise ConfigError(f"cannot write the recording {path.name}: no such folder: {path.parent}")
+    if path.is_dir():
+        raise ConfigError(f"--record must name a file, but {path} is a folder")
+    if not path.exists():
+        return
+    try:
+        with path.open("rb") as file:
+            about = json.loads(file.readline(_FIRST_LINE))
+        own = isinstance(about, dict) and about.get("reader") == reader.key
+    except (OSError, ValueError, RecursionError):
+        own = False
+    if not own:
+        raise ConfigError(
+            f"{path} already exists and is not a recording of this model with this prompt",
+            hint="use another name for --record, or remove the file",
+        )
+
+
+def write_recording(path: Path, reading: Reading, chunks: Sequence[Chunk]) -> int:
+    """Write the usable extractions and return their number."""
+    reader = reading.reader
+    about = {
+        "reader": reader.key,
+        "spec": reader.spec,
+        "fingerprint": reader.identity.get("fingerprint"),
+    }
+    ordered = sorted(chunks)
+    names = [reader.name(chunk) for chunk in ordered]
+    with RecordingWriter(path, about, replace=True) as writer:
+        for place, rows in reading.journal.rows(reading.number, names):
+            chunk = ordered[place]
+            found = reader.extraction(rows, chunk)
+            if found is not None:
+                writer.write(chunk.document, chunk.start, chunk.end, found)
+        return writer.count

@@ -14,9 +14,9 @@ from typing import Final
 
 from ketrag_fast.base.progress import Meter
 from ketrag_fast.kernels.text import count_tokens
-from ketrag_fast.models.extraction.cleaning import MAX_DESCRIPTION, clean
-from ketrag_fast.models.extraction.options import PromptOptions
-from ketrag_fast.models.extraction.repair import read_json
+from ketrag_fast.models.extraction.parse import read_json
+from ketrag_fast.models.extraction.prompt import PromptOptions
+from ketrag_fast.models.extraction.records import MAX_DESCRIPTION, clean
 from ketrag_fast.models.extraction.run import Reading
 from ketrag_fast.models.llms.protocol import Prompt
 from ketrag_fast.models.tasks.task import Item, ParsedReply, Task, object_schema

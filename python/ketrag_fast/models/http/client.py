@@ -11,8 +11,11 @@ import json
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
+from email.utils import parsedate_to_datetime
+from itertools import islice
 from typing import Any, Final, TypeVar
 
 import httpcore
@@ -26,16 +29,7 @@ from ketrag_fast.models.http.connections import (
     Stopped,
     reason_phrase,
 )
-from ketrag_fast.models.http.http_errors import (
-    SHOWN,
-    RefusedError,
-    TooLongError,
-    UnreachableError,
-    about_length,
-    reason_of,
-    wait_of,
-)
-from ketrag_fast.models.http.retry import RetryPolicy
+from ketrag_fast.models.http.endpoints import RetryPolicy
 from ketrag_fast.secrets import Key, redact_all, redact_bytes, without_keys
 
 _PASSING: Final = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
@@ -44,6 +38,9 @@ _REASON_BYTES: Final = 1 << 16
 _STREAM: Final = "text/event-stream"
 _END_SECONDS: Final = 0.1
 """How long the end of a stream is awaited after `[DONE]`; without it, the connection cannot be used again."""
+_LOOK_SECONDS: Final = 0.1
+"""Interval of checks for cancellation while waiting for replies."""
+I = TypeVar("I")  # noqa: E741
 T = TypeVar("T")
 
 
@@ -223,6 +220,31 @@ class Client:
         return RefusedError(message, reply.status, hint=hint)
 
 
+def in_threads(
+    work: Callable[[I], T], items: Iterable[I], threads: int, ahead: int, alive: Callable[[], None]
+) -> Iterator[tuple[I, Future[T]]]:
+    """Run `work` on items in threads; yield each item with its result as it finishes, in any order.
+
+    At most `ahead` items are taken before they are finished. `alive` is called several times a second and may
+    raise; then the rest ends without being waited for, as it does when the caller stops. Threads end with the
+    call, so `fork` is safe.
+    """
+    waiting = iter(items)
+    running: dict[Future[T], I] = {}
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="ketrag-requests")
+    try:
+        while True:
+            for item in islice(waiting, ahead - len(running)):
+                running[pool.submit(work, item)] = item
+            if not running:
+                return
+            for done in wait(running, _LOOK_SECONDS, FIRST_COMPLETED).done:
+                yield running.pop(done), done
+            alive()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
 def _on_wire(work: Callable[[], T]) -> T:
     """Run `work` on a connection; raise its faults without frames and causes."""
     try:
@@ -264,3 +286,67 @@ def _decode_body(content: bytes, what: str) -> Any:
     except (ValueError, RecursionError) as error:
         fault = str(error)[:SHOWN]
     raise _PassingError(f"{what} that is not JSON ({fault})")
+
+
+SHOWN: Final = 300
+"""Maximum length of quoted remote text in an error, in characters."""
+_ABOUT_LENGTH: Final = (
+    "too long",
+    "too large",
+    "context length",
+    "context size",
+    "maximum input",
+    "max_tokens",
+    "exceed",
+    "longer than",
+)
+
+
+class TooLongError(BackendError):
+    """The endpoint reports that a text exceeds the maximum input of its model."""
+
+
+class RefusedError(BackendError):
+    """The endpoint answered with a permanent error `status`."""
+
+    def __init__(self, message: str, status: int, *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
+
+
+class UnreachableError(BackendError):
+    """The connection to the address was refused."""
+
+
+def reason_of(content: bytes) -> str:
+    """Return the reason in an error response; keys are redacted before it is truncated."""
+    text = content.decode("utf-8", "replace")
+    try:
+        found = without_keys(json.loads(text))
+        error = found.get("error", found.get("detail", found)) if isinstance(found, dict) else found
+        text = str(error.get("message", error) if isinstance(error, dict) else error)
+    except (ValueError, RecursionError):
+        pass
+    return redact_all(" ".join(text.split()))[:SHOWN] or "no reason given"
+
+
+def about_length(text: str) -> bool:
+    """Return whether a reason is about the length of a text."""
+    plain = text.lower()
+    if "not support" in plain or "unsupported" in plain:  # about a parameter such as "max_tokens"
+        return False
+    return any(word in plain for word in _ABOUT_LENGTH)
+
+
+def wait_of(value: str) -> float | None:
+    """Return the seconds of a Retry-After header, or None if it is missing or invalid."""
+    if not value:
+        return None
+    try:
+        return max(float(value), 0.0)
+    except ValueError:
+        pass
+    try:
+        return max(parsedate_to_datetime(value).timestamp() - time.time(), 0.0)
+    except (ValueError, TypeError, OverflowError):
+        return None

@@ -23,7 +23,7 @@ from typing import Any, Final, TypeVar
 
 import httpcore
 
-from ketrag_fast.models.http.addresses import Address, is_local_name
+from ketrag_fast.models.http.endpoints import Address, is_local_name
 from ketrag_fast.secrets import Key, redact_all
 
 Stopped = Callable[[], object]

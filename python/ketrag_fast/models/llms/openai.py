@@ -10,18 +10,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
-from itertools import islice
 from typing import Final
 
 from ketrag_fast.errors import BackendError, Cancelled, ConfigError
-from ketrag_fast.models.http.addresses import endpoint
-from ketrag_fast.models.http.client import Client
+from ketrag_fast.models.http.client import Client, RefusedError, TooLongError, UnreachableError, in_threads
 from ketrag_fast.models.http.connections import Connections
-from ketrag_fast.models.http.http_errors import RefusedError, TooLongError, UnreachableError
-from ketrag_fast.models.http.openai_endpoint import key_for, options_of, parts_of, weight
-from ketrag_fast.models.http.retry import RetryPolicy
+from ketrag_fast.models.http.endpoints import RetryPolicy, endpoint, key_for, options_of, parts_of, weight
 from ketrag_fast.models.llms.openai_messages import (
     EMPTY,
     FORMS,
@@ -40,8 +35,7 @@ from ketrag_fast.models.spending import Account, LimitReachedError
 from ketrag_fast.secrets import Cover
 
 CONCURRENCY: Final = 4
-LOOK_SECONDS: Final = 0.1
-"""Interval of checks for cancellation while waiting for replies."""
+LEAST_SECONDS: Final = 0.1
 LONGEST_SECONDS: Final = 600.0
 """Default timeout of a reply: a server that does not stream is silent until it is done."""
 IN_A_ROW: Final = 3
@@ -56,6 +50,10 @@ _SHOWN: Final = 8
 
 class _TimeUpError(Exception):
     """The time limit of a reply is reached."""
+
+
+class _StoppedError(Exception):
+    """The caller cancelled the replies."""
 
 
 def open_model(spec: str, rest: str, options: ModelOptions) -> OpenAIModel:
@@ -109,43 +107,48 @@ class OpenAIModel:
         """See the protocol. Raises LimitReachedError before a request that might exceed the spending limit,
         after the running requests have been yielded.
         """
-        waiting = iter(prompts)
-        running: dict[Future[ModelReply], tuple[Prompt, float]] = {}
+        source = iter(prompts)
+        began: dict[int, float] = {}  # of the running prompts
         stop = threading.Event()
         failures = 0
         ending: BackendError | None = None
-        with _Threads(self._slots) as pool:
-            try:
-                while True:
-                    free = 0 if ending else self._slots - len(running)
-                    for prompt in islice(waiting, free):
-                        future = pool.submit(self._reply, prompt, limits, stop)
-                        running[future] = (prompt, time.monotonic())
-                    if not running:
-                        if ending is not None:
-                            raise ending
-                        return
-                    for future in wait(running, LOOK_SECONDS, FIRST_COMPLETED).done:
-                        prompt, _ = running.pop(future)
-                        try:
-                            reply = future.result()
-                        except LimitReachedError as error:
-                            ending = error
-                            continue
-                        failures = failures + 1 if reply.finish == "error" and not reply.tokens_in else 0
-                        yield reply
-                        if failures >= IN_A_ROW:
-                            raise BackendError(
-                                f"{failures} requests in a row failed, last: {reply.error}",
-                                hint="see the server's log; finished work is kept",
-                            )
-                    if cancel is not None and cancel():
-                        stop.set()
-                        for prompt, began in running.values():
-                            yield ModelReply(prompt.number, "", "cancelled", seconds=time.monotonic() - began)
-                        return
-            finally:  # an error or cancellation ends the rest without waiting
-                stop.set()
+
+        def waiting() -> Iterator[Prompt]:
+            while ending is None and (prompt := next(source, None)) is not None:
+                began[prompt.number] = time.monotonic()
+                yield prompt
+
+        def alive() -> None:
+            if cancel is not None and cancel():
+                raise _StoppedError
+
+        def ask(prompt: Prompt) -> ModelReply:
+            return self._reply(prompt, limits, stop)
+
+        try:
+            for prompt, done in in_threads(ask, waiting(), self._slots, self._slots, alive):
+                del began[prompt.number]
+                try:
+                    reply = done.result()
+                except LimitReachedError as error:
+                    ending = error
+                    continue
+                failures = failures + 1 if reply.finish == "error" and not reply.tokens_in else 0
+                yield reply
+                if failures >= IN_A_ROW:
+                    raise BackendError(
+                        f"{failures} requests in a row failed, last: {reply.error}",
+                        hint="see the server's log; finished work is kept",
+                    )
+        except _StoppedError:
+            stop.set()
+            for number, start in began.items():
+                yield ModelReply(number, "", "cancelled", seconds=time.monotonic() - start)
+            return
+        finally:  # an error or cancellation ends the rest without waiting
+            stop.set()
+        if ending is not None:
+            raise ending
 
     def stream(
         self, prompt: Prompt, limits: Limits, cancel: Cancel | None = None
@@ -356,19 +359,9 @@ class OpenAIModel:
             raise Cancelled("the model was closed")
 
     def _client(self, limits: Limits) -> Client:
-        seconds = LONGEST_SECONDS if limits.seconds is None else max(limits.seconds, LOOK_SECONDS)
+        seconds = LONGEST_SECONDS if limits.seconds is None else max(limits.seconds, LEAST_SECONDS)
         return Client(self.connections, self._path, self._key, replace(self._retry, timeout=seconds))
 
     def _weight(self, prompt: Prompt) -> int:
         parts = [prompt.instructions, prompt.text, *(part for turn in prompt.turns for part in turn)]
         return sum(map(weight, parts)) + 8 * (len(parts) + 1)
-
-
-class _Threads(ThreadPoolExecutor):
-    """A thread pool that does not wait at the end: blocked threads have been told to stop."""
-
-    def __init__(self, workers: int) -> None:
-        super().__init__(workers, thread_name_prefix="ketrag-llm")
-
-    def __exit__(self, *_: object) -> None:
-        self.shutdown(wait=False, cancel_futures=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ketrag_fast.errors import BackendError
-from ketrag_fast.models.http.http_errors import RefusedError
+from ketrag_fast.models.http.client import RefusedError
 from ketrag_fast.models.llms.protocol import Finish, Limits, Prompt
 
 _SHOWN: Final = 8

@@ -6,18 +6,15 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 from ketrag_fast.base.progress import Limited
 from ketrag_fast.errors import BackendError, Cancelled, DeadlineExceeded
 from ketrag_fast.kernels import sentence_spans
-from ketrag_fast.models.llms.open_models import Models
-from ketrag_fast.models.llms.protocol import LanguageModel, Loadable, ModelReply, Prompt
+from ketrag_fast.models.llms.protocol import LanguageModel, Limits, Loadable
 from ketrag_fast.models.tasks.driver import Driver
-from ketrag_fast.models.tasks.task import ParsedReply, Task
-from ketrag_fast.query.answer.forms import FREE, Form
 from ketrag_fast.query.answer.grounding import Grounds, Support
-from ketrag_fast.query.answer.prompt import NOTHING, CitationReader, fence_in, fitting, instructions
+from ketrag_fast.query.answer.prompt import FREE, NOTHING, CitationReader, Form, fence_in, fitting
 from ketrag_fast.secrets import Cover, redact_all
 from ketrag_fast.types import Answer, AnswerSentence, Citation, Context
 
@@ -62,30 +59,8 @@ _HOLD_NOTHING: Final = re.compile(
 _FENCE: Final = ("```", "~~~")
 
 
-def answer_by(
-    models: Models,
-    spec: str,
-    context: Context,
-    *,
-    seconds: float | None = SECONDS,
-    deadline: float | None = None,
-    **options: Any,
-) -> Answer:
-    """Return the answer of the model that a spec names; `seconds` includes opening it.
-
-    Raises what opening the model raises, and DeadlineExceeded if that, or waiting for other queries, takes
-    all the time. The other options are those of `answer`.
-    """
-    limit = _limit(seconds, deadline)
-    with models.lend(spec, limit.left) as model:
-        before = models.account.usd
-        result = answer(context, model, seconds=limit.left, **options)
-        after = models.account.usd
-    return result if before is None or after is None else replace(result, usd=after - before)
-
-
 def answer_without_model(context: Context, reason: str | None = None) -> Answer:
-    """Return the answer if no model is called: there is none, or the context has no passages."""
+    """Return the answer if there is no model, or the context has no passages."""
     return Answer(
         context.question,
         "" if reason else NOTHING,
@@ -93,21 +68,6 @@ def answer_without_model(context: Context, reason: str | None = None) -> Answer:
         reason=reason or context.reason or "no_match",
         timings_ms=dict(context.timings_ms),
         warnings=context.warnings,
-    )
-
-
-def answer_task(tokens: int, seconds: float | None, form: Form = FREE) -> Task[str, str]:
-    """Return the task for the model: the question after its passages, answered in text with citations."""
-    return Task(
-        name="answer",
-        version=1,
-        instructions=instructions(form),
-        text=str,
-        parse=lambda _, text, finish: ParsedReply(text),
-        tokens=tokens,
-        seconds=seconds,
-        subject="the question with its passages",
-        activity="answering",
     )
 
 
@@ -139,28 +99,56 @@ def answer(
         BackendError: The model fails.
         DeadlineExceeded: The model was not loaded in time.
     """
-    limit = _limit(seconds, deadline)
+    limit = limit_of(seconds, deadline)
     _load(model, limit)
     prompt, used = fitting(context, model, tokens, form)
     tables = [section.text for section in context.sections if not section.passages]
     grounds = Grounds(context.question, context.passages[:used], tables, languages)
     stream = _AnswerStream(CitationReader(used), AnswerChecker(grounds), on_text)
     try:
-        reply = Driver(model, limit=limit).stream(
-            prompt, answer_task(tokens, limit.left, form).limits, stream.feed
-        )
+        reply = Driver(model, limit=limit).stream(prompt, Limits(tokens, limit.left), stream.feed)
     except BackendError as error:
         if error.hint is None:
             error.hint = "try again, or use --llm none to print the passages alone"
         raise
     stream.finish(is_cut=reply.finish != "stop")
+    elapsed = time.perf_counter() - stream.started
     finish = "time" if reply.finish == "cancelled" and limit.reached else reply.finish
-    return _build_answer(context, model, form, stream, reply, finish, prompt, used)
+    passages, checker, text = context.passages, stream.checker, stream.text.strip()
+    warnings = list(context.warnings)
+    if used < len(passages):
+        warnings.append(f"the model's context holds {used} of the {len(passages)} passages")
+    if fence_in(prompt) in stream.text:
+        warnings.append("the answer repeats the marks between passages, which no answer needs")
+    if finish != "stop":
+        warnings.append(f"the answer was cut ({finish})")
+    return Answer(
+        context.question,
+        text,
+        context,
+        tuple(Citation(number, passages[number - 1]) for number in checker.cited),
+        citations_removed=stream.reader.removed,
+        passages_used=used,
+        finish=finish,
+        model={"spec": model.identity.spec, "fingerprint": model.identity.fingerprint},
+        tokens_in=reply.tokens_in,
+        tokens_out=reply.tokens_out,
+        tokens_shared=reply.tokens_shared,
+        timings_ms={
+            **context.timings_ms,
+            "first": 1e3 * (stream.first or elapsed),
+            "model": 1e3 * elapsed,
+        },
+        warnings=tuple(warnings),
+        decision=form.decision(text),
+        ranking=form.ranking(text),
+        sentences=tuple(replace(sentence, text=redact_all(sentence.text)) for sentence in checker.sentences),
+    )
 
 
-def _limit(seconds: float | None, deadline: float | None) -> Limited:
-    """Return the limit of a reply, which starts now."""
-    limits = [bound for bound in (seconds, deadline) if bound is not None]
+def limit_of(*seconds: float | None) -> Limited:
+    """Return the smallest of some limits in seconds, which starts now; those that are None are ignored."""
+    limits = [bound for bound in seconds if bound is not None]
     return Limited(None, min(limits) if limits else None, time.monotonic())
 
 
@@ -195,13 +183,16 @@ class _AnswerStream:
 
     def feed(self, piece: str) -> bool:
         """Take a piece of the reply. Returns whether to go on."""
-        return self._emit(self._cover.feed(self.checker.feed(_CONTROL.sub("", self.reader.feed(piece)))))
+        return self._take(self.reader.feed(piece))
 
     def finish(self, *, is_cut: bool) -> None:
         """Process the end of the reply."""
-        self._emit(self._cover.feed(self.checker.feed(_CONTROL.sub("", self.reader.finish()))))
+        self._take(self.reader.finish())
         self._emit(self._cover.feed(self.checker.finish(is_cut=is_cut)))
         self._emit(self._cover.finish())
+
+    def _take(self, text: str) -> bool:
+        return self._emit(self._cover.feed(self.checker.feed(_CONTROL.sub("", text))))
 
     def _emit(self, text: str) -> bool:
         if not text:
@@ -210,52 +201,6 @@ class _AnswerStream:
             self.first = time.perf_counter() - self.started
         self.pieces.append(text)
         return self.on_text is None or self.on_text(text) is not False
-
-
-def _build_answer(
-    context: Context,
-    model: LanguageModel,
-    form: Form,
-    stream: _AnswerStream,
-    reply: ModelReply,
-    finish: str,
-    prompt: Prompt,
-    used: int,
-) -> Answer:
-    """Return the answer of a reply, with warnings about what went wrong."""
-    elapsed = time.perf_counter() - stream.started
-    passages, checker = context.passages, stream.checker
-    warnings = list(context.warnings)
-    if used < len(passages):
-        warnings.append(f"the model's context holds {used} of the {len(passages)} passages")
-    if fence_in(prompt) in stream.text:
-        warnings.append("the answer repeats the marks between passages, which no answer needs")
-    if finish != "stop":
-        warnings.append(f"the answer was cut ({finish})")
-    text = stream.text.strip()
-    return Answer(
-        context.question,
-        text,
-        context,
-        tuple(Citation(number, passages[number - 1]) for number in checker.cited),
-        stream.reader.removed,
-        used,
-        None,
-        finish,
-        {"spec": model.identity.spec, "fingerprint": model.identity.fingerprint},
-        reply.tokens_in,
-        reply.tokens_out,
-        reply.tokens_shared,
-        timings_ms={
-            **context.timings_ms,
-            "first": 1e3 * (stream.first or elapsed),
-            "model": 1e3 * elapsed,
-        },
-        warnings=tuple(warnings),
-        decision=form.decision(text),
-        ranking=form.ranking(text),
-        sentences=tuple(replace(sentence, text=redact_all(sentence.text)) for sentence in checker.sentences),
-    )
 
 
 class AnswerChecker:
@@ -289,7 +234,7 @@ class AnswerChecker:
         return "".join(parts)
 
     def finish(self, *, is_cut: bool = False) -> str:
-        """Return the rest at the end of the answer. Of one that is cut the last word may be a part of one."""
+        """Return the rest at the end of the answer. If it was cut, its last word may be incomplete."""
         return self._close(len(self._held), is_cut=is_cut) if self._held else ""
 
     def _end_of_sentence(self) -> int | None:
@@ -309,14 +254,14 @@ class AnswerChecker:
         return _LONGEST if len(self._held) > _LONGEST + 1 else None
 
     def _close(self, end: int, *, is_cut: bool = False) -> str:
-        """Check the sentence up to `end`, and return what of it was not returned yet."""
+        """Check the sentence up to `end`, and return the part that was not returned yet."""
         whole, self._held = self._held[:end], self._held[end:]
         text = self._checked(whole, is_cut=is_cut)
         returned, self._returned = self._returned, 0
         return text[returned:]
 
     def _checked(self, whole: str, *, is_cut: bool) -> str:
-        """Return a sentence with the right marks. The last word of one that is cut is not compared."""
+        """Return a sentence with the right marks. If it was cut, its last word is not compared."""
         plain = _MARK.sub("", whole)
         if not plain.strip():
             return whole

@@ -32,7 +32,7 @@ _MENTIONING: Final = 4  # passages that may mention the subject of another one
 _LEAST: Final = 4  # characters of a title that counts as a subject
 _WORD: Final = re.compile(r"\w+")
 _COMPOUND: Final = re.compile(r"(?<![^\W_])[^\W_]++(?:[-_.][^\W_]++)++")
-"""A name such as item-40, max_attempts or v2.1, which its parts do not stand for."""
+"""A name such as item-40, max_attempts or v2.1, which is not the same as its parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +43,6 @@ class _ScoredSentence:
     part: Part
     words: frozenset[str]
     score: float
-
-    def sort_key(self) -> tuple[float, int, int]:
-        """Return a key that sorts the best sentence first; ties by the passage's rank, then the location."""
-        return -self.score, self.passage, self.part.start
 
 
 def best_sentences(context: Context, most: int = MOST) -> tuple[Quote, ...]:
@@ -67,7 +63,8 @@ def best_sentences(context: Context, most: int = MOST) -> tuple[Quote, ...]:
     passages = context.passages[:_READ]
     taken: Counter[int] = Counter()
     chosen: list[_ScoredSentence] = []
-    for one in sorted(_score_sentences(context.question, passages), key=_ScoredSentence.sort_key):
+    # Sentences are in the order of passages and texts, which decides ties.
+    for one in sorted(_score_sentences(context.question, passages), key=lambda one: -one.score):
         if len(chosen) == most or (chosen and one.score < chosen[0].score - _BEHIND):
             break
         is_repeated = any(one.words == other.words for other in chosen)
@@ -91,9 +88,7 @@ def _score_sentences(question: str, passages: Sequence[Passage]) -> list[_Scored
         parts += [(at, part, _stems(passage.text[part.start : part.end])) for part in found]
     count = Counter(word for *_, words in parts for word in words)
     titles = [_stems(passage.title) for passage in passages]
-    weights = {
-        word: math.log1p((len(parts) - count[word] + 0.5) / (count[word] + 0.5)) for word in _stems(question)
-    }
+    weights = {word: rarity(count[word], len(parts)) for word in _stems(question)}
     total = sum(sorted(weights.values())) or 1.0
     wanted = answer_type(question)
     base = _passage_scores(question, passages)
@@ -108,8 +103,13 @@ def _score_sentences(question: str, passages: Sequence[Passage]) -> list[_Scored
     return sentences
 
 
+def rarity(count: int, total: int) -> float:
+    """Return the weight of a term that `count` of `total` texts have, as in BM25."""
+    return math.log1p((total - count + 0.5) / (count + 0.5))
+
+
 def _passage_scores(question: str, passages: Sequence[Passage]) -> list[float]:
-    """Return what each passage adds to the score of its sentences: its own score and that of its title."""
+    """Return the part of each passage in the scores of its sentences: its own score and that of its title."""
     best: dict[str, float] = {}
     ranked: list[float] = []  # no passage counts less than those after it, which may be older (`newest`)
     for passage in reversed(passages):

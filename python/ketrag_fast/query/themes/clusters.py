@@ -9,7 +9,7 @@ smallest hashes of their texts, and every other unit joins the nearest theme.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ketrag_fast import _core
 from ketrag_fast.errors import Cancelled
 from ketrag_fast.systems.shared.rows import F32, U32, U64, Arrays, csr, select_rows
+from ketrag_fast.types.themes import Themes
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -42,7 +43,7 @@ _STEP: Final = 6.0
 _FINEST: Final = (0.16, 0.45)
 """Resolution of the last level is 0.16 * units**0.45, at least 1; with 20,000 units a theme has about 100."""
 _DIVISIONS: Final = 5
-"""Number of partitions from which edges are weighted (docs/concepts/themes.md#what-stays)."""
+"""Number of partitions from which edges are weighted (docs/concepts/themes.md#stability)."""
 _LEAST: Final = 4
 """Minimum number of distinct units of a theme; units of smaller themes join the nearest theme."""
 _MOST: Final = 512
@@ -67,6 +68,21 @@ class Clustering:
     nearness: F64
     copy_of: I64
     levels: tuple[I64, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundThemes:
+    """Themes with their units.
+
+    Attributes:
+        themes: the themes.
+        units: the distinct units of each theme by theme id, central units first.
+        visible: all units that were clustered, in order.
+    """
+
+    themes: Themes
+    units: Mapping[str, U32]
+    visible: U32
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,15 @@
-"""A rule that detects questions about the whole index, such as "Which risks come up again and again?"."""
+"""English words that name no theme, and a rule that detects questions about the whole index.
+
+Such questions are "What are these documents about?" and "Which risks come up again and again?".
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Final
 
 from ketrag_fast import _core
-from ketrag_fast.query.themes.plain_words import PLAIN_WORDS, WORDS_FOR_DOCUMENTS
 
 SURVEY: Final = "survey"
 """The mode for questions about the whole index."""
@@ -17,6 +20,34 @@ EXAMPLES: Final = (
 )
 """Patterns of questions about the whole index."""
 
+_WORDS: Final = """
+able absolutely after again ago also amazing another around ask asked away awesome back bad became become
+before begin begins best better big bit bring bye call called case come comes coming day days definitely
+done dr during etc example examples fantastic feel felt first following forward found gave get gets
+getting give given gives glad go goes going gonna good got great guess guy guys happen happened hello help
+helps hey hi hope however including keep kind know known last later left let lets like likes look looked
+looking looks lot lots love made make makes making many may maybe mean means met might mr mrs ms much must
+need needed needs new next nice nope often ok okay old one ones others part people perfect perfectly
+please plus put really right said saw say saying says see seeing seems seen shall show shows since someone
+something sometimes soon sorry start started still stuff sure take taken takes taking talk tell thank
+thanks thing things think thought time times today told tomorrow tonight took totally tried try trying two
+understand us use used user uses using usually various via wait wanna want wanted wants way ways week well
+went whether while whose wish within without wonder wonderful wow yeah year years yep yes yesterday yet
+"""
+PLAIN_WORDS: Final = frozenset(_WORDS.split())
+"""English words that name no theme: small talk and auxiliaries that are not stop words."""
+_FOR_DOCUMENTS: Final = """
+about article articles book books chat chats chiefly collection common content contents conversation
+conversations corpus cover covered covers data dataset deal deals describe described describes discuss
+discussed discusses document documentation documents everything file files folder frequent general gist here
+idea ideas important index inside key knowledge letters library list main mainly mention mentioned mentions
+message messages note notes outline overall overview page pages paper papers passage passages point points
+project record records recur recurring repeated report reports section sections set sets short sources
+subject subjects summarise summarize summary talked text texts theme themes together topic topics treat
+treated what whole write written
+"""
+_WORDS_FOR_DOCUMENTS: Final = frozenset(_FOR_DOCUMENTS.split())
+"""English words in questions about a whole collection, such as "What are the main topics of these texts?"."""
 _MANY: Final = (
     r"(?:main|key|most (?:common|important|frequent)|biggest|common|recurring|frequent|typical|major|central|"
     r"top|different|various|principal|overall|dominant|general)"
@@ -52,7 +83,10 @@ def asks_about_the_whole(question: str) -> bool:
         >>> asks_about_the_whole("Who built the Fram?")
         False
     """
-    words = set(_core.lexical_keywords(question.encode("utf-8", "replace").decode()))
-    if words and not words - PLAIN_WORDS - WORDS_FOR_DOCUMENTS:
-        return True
-    return _RULE.search(question[:_READ]) is not None
+    words = _core.lexical_keywords(question.encode("utf-8", "replace").decode())
+    return bool(words and has_general_words_alone(words)) or _RULE.search(question[:_READ]) is not None
+
+
+def has_general_words_alone(words: Collection[str]) -> bool:
+    """Return whether the keywords of a question name no subject, as in "What are these documents about?"."""
+    return not set(words) - PLAIN_WORDS - _WORDS_FOR_DOCUMENTS

@@ -21,15 +21,14 @@ import numpy as np
 
 from ketrag_fast import _core
 from ketrag_fast.kernels.text import count_tokens, sentence_spans, unpack
-from ketrag_fast.models.extraction.cleaning import clean
-from ketrag_fast.models.extraction.repair import read_json
+from ketrag_fast.models.extraction.parse import read_json
+from ketrag_fast.models.extraction.records import clean
 from ketrag_fast.models.tasks.task import ParsedReply, Task, object_schema
-from ketrag_fast.query.answer.prompt import fence_of
+from ketrag_fast.query.answer.prompt import fenced
 from ketrag_fast.query.open_generation import Opened
-from ketrag_fast.query.themes.found import FoundThemes
+from ketrag_fast.query.themes.clusters import FoundThemes
 from ketrag_fast.storage.journal import Journal, KeptReply, reply_key
-from ketrag_fast.systems.shared.row_text import text_of
-from ketrag_fast.systems.shared.rows import U32, Arrays, strings
+from ketrag_fast.systems.shared.rows import U32, Arrays, strings, text_of
 from ketrag_fast.types.themes import Theme, Themes, ThemeSummary
 
 TOKENS: Final = 400
@@ -124,11 +123,9 @@ def summary_task(is_english: bool) -> Task[ThemeTexts, WrittenSummary]:
 
 
 def _prompt(theme: ThemeTexts) -> str:
-    texts = [*theme.narrower, *theme.passages]
-    fence = fence_of(texts)
-    names = [f"narrower theme {number}" for number in range(1, len(theme.narrower) + 1)]
-    names += [f"passage {number}" for number in range(1, len(theme.passages) + 1)]
-    return "\n".join([*(f"{fence} {name}\n{text}" for name, text in zip(names, texts, strict=True)), fence])
+    texts = [(f" narrower theme {number}", text) for number, text in enumerate(theme.narrower, 1)]
+    texts += [(f" passage {number}", text) for number, text in enumerate(theme.passages, 1)]
+    return fenced(texts)
 
 
 def _parse(theme: ThemeTexts, text: str, finish: str) -> ParsedReply[WrittenSummary] | None:
@@ -301,7 +298,7 @@ def sources_of(units: Arrays, numbers: Sequence[int]) -> list[str]:
 
 
 def _source(units: Arrays, unit: int, text: str) -> str:
-    """Return the hash of a passage. Its first half is stored in an array of the index, for lookups."""
+    """Return the hash of a passage. Its first half is also in an array of the index, for lookups."""
     return f"{int(units['unit_keys'][unit, 0]):016x}{_digest(text)}"
 
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import InternalError
-from ketrag_fast.systems.ket_rag.variants import KetRules
+from ketrag_fast.systems.ket_rag import KetRules
 from ketrag_fast.systems.shared.row_reuse import Changes, dense_of, sentence_rows
 from ketrag_fast.systems.shared.rows import U32, U64, csr, select_rows, strings
 from ketrag_fast.systems.shared.vectors import decoded_sentences
@@ -25,7 +25,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         del rows, sentences  # the largest array of a build: freed before the codes are computed
     else:
         own = csr(words, "sent_words")
-        turned = _core.transpose(*own, len(words["vocabulary_offsets"]) - 1, threads=threads)
+        turned = _core.transpose(*own, len(words["vocabulary_offsets"]) - 1)
         if "basis" in vectors:
             means = _core.keyword_means_by_words(
                 vectors["basis"], own, turned, threads=threads, report=report

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,13 +12,9 @@ from numpy.typing import NDArray
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
 from ketrag_fast.kernels.vectors import top_k
-from ketrag_fast.models.ann.choose import choose, is_hnswlib_installed
-from ketrag_fast.models.ann.hnsw import Report
-from ketrag_fast.models.ann.protocol import NOBODY, Floats, exact_scores, sort_by_score
-from ketrag_fast.models.ann.stored import build
+from ketrag_fast.models.ann import Floats, HnswGraph, Report, choose, is_hnswlib_installed
 from ketrag_fast.storage.vector_codes import StoredVectors
-from ketrag_fast.systems.ket_rag.settings import KetRagSettings
-from ketrag_fast.systems.ket_rag.variants import KetRules
+from ketrag_fast.systems.ket_rag import KetRagSettings, KetRules
 from ketrag_fast.systems.shared.hnsw_proposals import kind
 from ketrag_fast.systems.shared.rows import csr, csr_out
 from ketrag_fast.systems.shared.vectors import chunk_vectors
@@ -121,7 +118,7 @@ def nearest_rows(
     """
     count = len(vectors)
     wanted = max(min(k, count - 1), 0)
-    ids = np.full((count, wanted), NOBODY, np.uint32)
+    ids = np.full((count, wanted), NONE, np.uint32)
     scores = np.zeros((count, wanted), np.float64)
     if not wanted:
         return ids, scores
@@ -130,7 +127,7 @@ def nearest_rows(
     most = int(np.diff(indptr.astype(np.int64)).max(initial=0))
     asked = min(count, wanted + 1 + most + _MARGIN)
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
-        graph = build(vectors, Path(folder) / "knn", seed, report)
+        graph = HnswGraph.build(vectors, Path(folder) / "knn", seed, report)
         for start in range(0, count, _ROWS):
             block = np.ascontiguousarray(vectors[start : start + _ROWS])
             found = graph.candidates(block, asked, threads)
@@ -147,7 +144,55 @@ def nearest_rows(
                     best, sums = top_k(vectors, query[None], wanted, ids=pool, threads=threads)
                     chosen, exact = best[0], sums[0]
                 else:
-                    chosen, exact = sort_by_score(pool, exact_scores(vectors, pool, query), wanted)
+                    # Products in f64, summed in the order of the dimensions, as the core does.
+                    products = vectors[pool].astype(np.float64) * query.astype(np.float64)
+                    sums = np.cumsum(products, axis=1)[:, -1]
+                    order = np.lexsort((pool, -sums))[:wanted]
+                    chosen, exact = pool[order], sums[order]
                 ids[row, : len(chosen)] = chosen
                 scores[row, : len(exact)] = exact
     return ids, scores
+
+
+def select_by_rank(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
+    """Return the core chunks, most important first; the reader processes them in this order.
+
+    With the rule `core_unit` = subchunk, units are selected (`core_units`, in order); a chunk is core if one
+    of its units is, and takes the position of the first.
+    """
+    own = settings.of(KetRules)
+    knn = inputs["knn"]
+    name = "unit_graph" if "unit_graph_indptr" in knn else "graph"
+    scores = _core.pagerank(
+        *csr(knn, name),
+        until="networkx" if own.core_rank == "networkx" else "tolerance",
+        threads=context.threads,
+        report=context.report,
+    )
+    core = _core.select_ranked(scores, core_count(len(scores), settings))
+    return {"pagerank": np.asarray(scores), **core_chunks(core, inputs, settings)}
+
+
+def select_at_random(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
+    """Return randomly selected core chunks (KET-RAG-U), which needs no graph."""
+    units = inputs["units"]
+    nodes = "unit_chunk" if settings.of(KetRules).core_unit == "subchunk" else "chunk_document"
+    count = len(units[nodes])
+    return core_chunks(
+        _core.select_uniform(count, core_count(count, settings), settings.seed, "core"), inputs, settings
+    )
+
+
+def core_count(nodes: int, settings: Settings) -> int:
+    """Return the number of core nodes."""
+    if settings.of(KetRules).core_rounding == "down":
+        return int(nodes * settings.core_ratio)
+    return _core.core_count(nodes, settings.core_ratio)
+
+
+def core_chunks(core: NDArray[np.uint32], inputs: StageInputs, settings: Settings) -> dict[str, NDArray[Any]]:
+    """Return the selected nodes as core chunks."""
+    if settings.of(KetRules).core_unit != "subchunk":
+        return {"core": np.asarray(core)}
+    chunks = inputs["units"]["unit_chunk"][core]
+    return {"core": np.asarray(list(dict.fromkeys(chunks.tolist())), np.uint32), "core_units": core}

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from ketrag_fast.base.config import Settings
 from ketrag_fast.kernels.text import pack
 from ketrag_fast.models.extraction.parse import PARSER
-from ketrag_fast.models.extraction.recording import write_recording
-from ketrag_fast.models.extraction.run import Reading
+from ketrag_fast.models.extraction.run import Reading, write_recording
 from ketrag_fast.systems.shared.core_chunks import core_chunks, reading_of
 from ketrag_fast.systems.shared.rows import strings_out
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs

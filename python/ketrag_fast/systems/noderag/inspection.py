@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from ketrag_fast.errors import IndexDamaged, InternalError
-from ketrag_fast.storage.file_records import REPAIR
 from ketrag_fast.storage.generation import Generation
+from ketrag_fast.storage.io_errors import REPAIR
 from ketrag_fast.systems.noderag.communities import NONE
 from ketrag_fast.systems.noderag.units import key_of
 from ketrag_fast.systems.shared.name_lookup import Names
-from ketrag_fast.systems.shared.row_text import row_of, span_of, text_of
-from ketrag_fast.systems.shared.rows import Arrays, strings
+from ketrag_fast.systems.shared.rows import Arrays, row_of, span_of, strings, text_of
 from ketrag_fast.types import Cited, Span
 from ketrag_fast.types.wording import counted
 

@@ -7,9 +7,9 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from ketrag_fast.models.extraction.cleaning import MAX_DESCRIPTION, MAX_NAME, clean, entity
 from ketrag_fast.models.extraction.grounding import Source
-from ketrag_fast.models.extraction.repair import read_json
+from ketrag_fast.models.extraction.parse import read_json
+from ketrag_fast.models.extraction.records import MAX_DESCRIPTION, MAX_NAME, clean, entity
 from ketrag_fast.models.tasks.task import ParsedReply
 
 MAX_UNITS: Final = 1_000

@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast.base.config import Settings
-from ketrag_fast.models.ann.choose import choose, is_hnswlib_installed
-from ketrag_fast.models.ann.stored import GRAPH, RECORD, write
+from ketrag_fast.models.ann import GRAPH, RECORD, choose, is_hnswlib_installed, write
 from ketrag_fast.storage.arrays import RawFile
 from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.spec.stage import Made, StageContext, StageInputs
@@ -31,20 +29,25 @@ def propose(inputs: StageInputs, stage: str, vectors: str, settings: Settings, c
     """Return the graph over an array of a stage and its record; nothing if the exact scan is used."""
     if "basis" in inputs["vectors"]:  # fitted vectors: the core embeds the query and scans all rows
         return {}
-    found, scratch = listed_vectors(inputs[stage], vectors), context.scratch
-    made = write(found, settings.ann, settings.ann_from, scratch, settings.seed, context.report)
-    return {} if made is None else {GRAPH: RawFile(made[0]), RECORD: made[1]}
+    arrays = inputs[stage]
+    count, _ = listed_shape(arrays, vectors)
+    if not count or choose(count, settings.ann, settings.ann_from, is_hnswlib_installed()) == "exact":
+        return {}
+    rows = arrays[vectors] if vectors in arrays else StoredVectors.of(arrays, vectors).decode()
+    path, record = write(rows, context.scratch, settings.seed, context.report)
+    return {GRAPH: RawFile(path), RECORD: record}
 
 
 def kind_of_search(inputs: StageInputs, stage: str, vectors: str, settings: Settings) -> str:
     """Return what determines the result of the stage in addition to its settings."""
     if "basis" in inputs["vectors"]:
         return ""
-    arrays = inputs[stage]
-    count = len(arrays[vectors]) if vectors in arrays else len(StoredVectors.of(arrays, vectors))
-    return kind(count, settings, settings.ann_from)
+    return kind(listed_shape(inputs[stage], vectors)[0], settings, settings.ann_from)
 
 
-def listed_vectors(arrays: Mapping[str, NDArray[Any]], vectors: str) -> NDArray[np.float32]:
-    """Return the vectors of a list in f32: an array, or vectors in any format."""
-    return arrays[vectors] if vectors in arrays else StoredVectors.of(arrays, vectors).decode()
+def listed_shape(arrays: Mapping[str, NDArray[Any]], vectors: str) -> tuple[int, int]:
+    """Return the number and the dimension of the vectors of a list: an array, or vectors in any format."""
+    if vectors in arrays:
+        return len(arrays[vectors]), arrays[vectors].shape[1]
+    stored = StoredVectors.of(arrays, vectors)
+    return len(stored), stored.dimension

@@ -22,14 +22,15 @@ from ketrag_fast.storage.vector_codes import (
     columns,
     unpack_signs,
 )
-from ketrag_fast.systems.shared.embedded_texts import (
+from ketrag_fast.systems.shared.published_vectors import (
+    SENTENCES,
+    TITLES,
     Packed,
     embedded_units,
     spans_of,
     texts_after_titles,
     title_texts,
 )
-from ketrag_fast.systems.shared.published_vectors import SENTENCES, TITLES
 from ketrag_fast.systems.shared.row_reuse import (
     Changes,
     dense_of,
@@ -63,7 +64,7 @@ _FITTED: Final = 1 << 16
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
     """Return the unit vectors in their format, and for queries the basis of the fitted space."""
     if context.model is not None:
-        packing = Packing(settings.vector_format, context.model.model.dimension)
+        packing = Packing(settings.vector_format, context.model.dimension)
         rows = _unit_rows(inputs["units"], packing, context)
         return {"dimension": np.array([packing.dimension], np.uint32), **_searchable(rows, context)}
     words = inputs["words"]
@@ -129,7 +130,7 @@ def chunks(inputs: StageInputs, settings: Settings, context: StageContext) -> Ou
         return {}
     if context.model is None:
         return {"chunk_vectors": _fitted_vectors(inputs, "chunk_words", context)}
-    packing = Packing(settings.vector_format, context.model.model.dimension)
+    packing = Packing(settings.vector_format, context.model.dimension)
     if earlier is None:
         return columns(_chunk_rows(inputs.documents, units, packing, context), "chunk")
     changes = Changes.of(earlier, units)
@@ -184,7 +185,7 @@ def encode_new(
     documents: Documents, units: Arrays, settings: Settings, context: StageContext
 ) -> dict[str, NDArray[Any]]:
     """Return the rows of new documents in the stages "vectors" and "sentence_vectors", by stage and array."""
-    packing = Packing(settings.vector_format, _model(context).model.dimension)
+    packing = Packing(settings.vector_format, _model(context).dimension)
     arrays = _searchable(_new_unit_rows(units, packing, context), context)
     found = {f"vectors.{name}": array for name, array in arrays.items()}
     return {**found, f"{SENTENCES}.{SIGNS}": _signs(documents, units, settings, context)}
@@ -194,7 +195,7 @@ def titles(inputs: StageInputs, settings: Settings, context: StageContext) -> Ou
     """Return the signs of the vectors of titles, one for each document that has one."""
     if context.model is None:
         return {}
-    signs = Packing(SIGNS, context.model.model.dimension)
+    signs = Packing(SIGNS, context.model.dimension)
     published = None if context.published is None else context.published.titles
     return {SIGNS: _embed((None, None, title_texts(inputs["units"])), signs, published, context)}
 
@@ -243,7 +244,7 @@ def _with_spans(units: Arrays, packing: Packing, context: StageContext) -> tuple
 
 
 def _signs(documents: Documents, units: Arrays, settings: Settings, context: StageContext) -> Rows:
-    dimension = _model(context).model.dimension
+    dimension = _model(context).dimension
     signs = Packing(SIGNS, dimension)
     if _pools(context):
         found = _with_spans(units, Packing(settings.vector_format, dimension), context)[1]

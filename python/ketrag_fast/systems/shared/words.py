@@ -46,7 +46,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         **strings_out("vocabulary", words),
         **csr_out("unit_words", unit_words),
         "unit_counts": found["unit_counts"],
-        **csr_out("word_units", _core.transpose(*unit_words, count, threads=context.threads)),
+        **csr_out("word_units", _core.transpose(*unit_words, count)),
         **csr_out("sent_words", sent_words),
         # If chunks are units, their words and vectors are stored only once.
         **({} if whole_chunks(units) else csr_out("chunk_words", found["chunk_words"])),
@@ -94,7 +94,7 @@ def _update_words(
         **strings_out("vocabulary", words),
         **csr_out("unit_words", unit_words),
         "unit_counts": rows_of(*counts, changes.units)[1],
-        **csr_out("word_units", _core.transpose(*unit_words, len(words[1]) - 1, threads=context.threads)),
+        **csr_out("word_units", _core.transpose(*unit_words, len(words[1]) - 1)),
         **csr_out("sent_words", rows_of(csr(before, "sent_words"), new_sentences, sentences, both)),
     }
     if not whole_chunks(units):

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ketrag_fast.storage.tables import StoredDocument, Tables
+    from ketrag_fast.storage.document_table import StoredDocument
+    from ketrag_fast.storage.tables import Tables
     from ketrag_fast.types import Document
     from ketrag_fast.types.locations import Locator
 
@@ -112,14 +113,7 @@ class Documents:
         `units` are the intact arrays of the stage "units", `rows` the published row of each document, or -1
         for a new one, which is verified when it is read. Raises IndexDamaged if a document is altered.
         """
-        from ketrag_fast.storage.published_rows import are_as_published
-
-        if self._tables.is_verified():
-            return
-        if are_as_published(self._tables, units, rows):
-            self._tables.set_verified()
-        else:
-            self._tables.verify()
+        self._tables.verify_unchanged(units, rows)
 
     def contents(self) -> NDArray[np.uint8]:
         """Return uint8[documents, 32]: the hashes of all stored documents, in order."""

@@ -275,7 +275,10 @@ pub fn splice(first: Source<'_>, second: Source<'_>, wanted: &[u32], columns: us
         let row = row as usize;
         let (source, row) = if row < split { (&first, row) } else { (&second, row - split) };
         if row >= source.rows.rows() {
-            return Err(Error::input(format!("row {row} of {} is wanted", source.rows.rows())));
+            return Err(Error::input(format!(
+                "row {row} was requested, but there are {} rows",
+                source.rows.rows()
+            )));
         }
         Ok((source.rows.row(row), source.numbers))
     };
@@ -296,7 +299,7 @@ pub fn splice(first: Source<'_>, second: Source<'_>, wanted: &[u32], columns: us
         }
     }
     if columns <= GONE as usize && indices.iter().any(|&id| id as usize >= columns) {
-        return Err(Error::input("a row that stays has a value that is gone"));
+        return Err(Error::input("a kept row holds a removed value"));
     }
     Ok(Csr { indptr, indices, columns })
 }

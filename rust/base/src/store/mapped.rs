@@ -2,7 +2,7 @@
 //! is inherited by a fork, and keeps the file's bytes after the file is deleted, so an open index stays
 //! usable.
 
-use super::refused::refused;
+use super::tree::refused;
 use super::tree::{self, Value, BLOCK};
 use crate::error::{Error, Result};
 use crate::guard::{Guard, Marks, Verify, BLOCK_BITS};
@@ -57,7 +57,7 @@ impl MappedFile {
         let file = File::open(path).map_err(failed)?;
         let found = file.metadata().map_err(failed)?.len();
         if let Some(bytes) = bytes.filter(|&bytes| bytes != found) {
-            return Err(Error::damaged(format!("{name} has {found} bytes where {bytes} were written")));
+            return Err(Error::damaged(format!("{name} has {found} bytes, but {bytes} were written")));
         }
         // SAFETY: this package never writes to or truncates a published file; a program that alters one while
         // it is open violates the contract of the mapping.

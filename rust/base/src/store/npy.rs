@@ -1,9 +1,9 @@
 //! NumPy `.npy` files, mapped read-only: every process that opens an index shares its arrays, and any tool
 //! that reads NumPy files can inspect them. Packed arrays ([`super::pack`]) look the same from outside.
 
-use super::kind::{Item, Kind};
 use super::mapped::MappedFile;
 use super::pack::MAGIC;
+use super::pack::{Item, Kind};
 use super::unpacked::{Changes, Compose, Unpacked};
 use crate::error::{caught, Error, Result};
 use crate::guard::Guard;
@@ -103,7 +103,7 @@ impl MappedArray {
         self.expect(T::KIND)?;
         match &self.body {
             Body::Plain(file, start) => Ok((plain(file, *start)?, file.guard(*start, self.kind.size()))),
-            Body::Packed(_) => Err(Error::Internal("an array that is read in place is packed".into())),
+            Body::Packed(_) => Err(Error::Internal("a packed array cannot be read in place".into())),
         }
     }
 

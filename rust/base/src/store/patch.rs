@@ -177,6 +177,19 @@ impl Numbering {
     }
 }
 
+/// Call `each` with the added items (number, and the earlier item before which it is inserted) and the removed items,
+/// in order.
+pub fn each_change(removed: &[u32], added: &[u32], mut each: impl FnMut(Option<usize>, u32)) {
+    let mut removed = removed.iter().copied().peekable();
+    for (k, &place) in added.iter().enumerate() {
+        while let Some(id) = removed.next_if(|&id| id < place) {
+            each(None, id);
+        }
+        each(Some(k), place);
+    }
+    removed.for_each(|id| each(None, id));
+}
+
 /// Records the changes of an array from start to end.
 #[derive(Debug, Default)]
 pub struct Editor {

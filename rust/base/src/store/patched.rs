@@ -1,9 +1,9 @@
 //! An array stored as changes to an earlier one ([`crate::store::patch`]). It is assembled chunk by chunk
 //! when it is read.
 
-use super::kind::{Item, Kind};
 use super::npy::MappedArray;
 use super::pack::Shape;
+use super::pack::{Item, Kind};
 use super::unpacked::{Changes, Compose};
 use crate::error::{caught, Error, Result};
 use crate::store::patch::{Numbering, Patch};
@@ -111,7 +111,9 @@ impl Compose for Patched {
             }
             Kind::U32 => self.copy::<u32>(offset, out, u64::from, |x| x as u32),
             Kind::U64 => self.copy::<u64>(offset, out, |x| x, |x| x),
-            Kind::F64 => Err(Error::Internal(format!("{} has values that are not patched", self.name))),
+            Kind::F64 => {
+                Err(Error::Internal(format!("{}: arrays of this type cannot be patched", self.name)))
+            }
         }
     }
 }

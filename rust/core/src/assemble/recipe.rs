@@ -48,7 +48,7 @@ impl Recipe {
     pub fn new(name: String, shares: Vec<Share>, rollover: Rollover) -> Result<Self> {
         let wrong = |text: String| Err(Error::input(format!("mode {name}: {text}")));
         if shares.is_empty() {
-            return wrong("it names no channel".into());
+            return wrong("it has no channel".into());
         }
         for (i, share) in shares.iter().enumerate() {
             if !(share.part >= 0.0 && share.part.is_finite()) {
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn a_recipe_that_cannot_be_followed_is_named() {
         let told = |parts: &[f64]| recipe(parts).unwrap_err().to_string();
-        assert_eq!(told(&[]), "mode mine: it names no channel");
+        assert_eq!(told(&[]), "mode mine: it has no channel");
         assert_eq!(told(&[0.5, 0.75]), "mode mine: the shares sum to 1.25, more than 1: c0 0.5, c1 0.75");
         assert_eq!(told(&[1.5, -0.5]), "mode mine: the share of channel c1 must not be -0.5");
         assert!(told(&[f64::NAN]).contains("must not be NaN"));

@@ -1,7 +1,7 @@
 //! One opened generation that answers queries.
 
-use super::join::Task;
 use super::request::Request;
+use super::vote::Task;
 use crate::channels::{
     evidence, find, Channel, Given, Printed, Printers, Query, Question, Reason, Scratch, CHANNELS,
 };
@@ -205,7 +205,7 @@ fn chosen_channels<'a>(
             (None, Some(given)) => given,
             (Some(_), Some(_)) => {
                 return Err(Error::input(format!(
-                    "a ranking is given for channel {name}, which ranks by itself: give it another name"
+                    "channel {name} is built in: give the ranking another name"
                 )))
             }
             (None, None) => {

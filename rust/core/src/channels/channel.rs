@@ -54,7 +54,7 @@ pub trait Channel: Sync {
         _scratch: &mut Scratch,
         _progress: &Progress,
     ) -> Result<Vec<Scored>> {
-        Err(Error::input(format!("channel {} prints tables: it gives no ranking of units", self.name())))
+        Err(Error::input(format!("channel {} prints tables and does not rank units", self.name())))
     }
 
     /// Return the reason for the rank of each unit, or nothing if the channel has no explanations.

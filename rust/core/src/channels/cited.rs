@@ -76,15 +76,8 @@ impl Channel for Cited {
         }
         let options = self.options(query.options, Some(query.parts))?;
         let buffers = scratch.of::<Buffers>();
-        self.index(query)?.search(
-            query.question.text,
-            vector,
-            &options,
-            wanted,
-            query.mask,
-            buffers,
-            progress,
-        )
+        self.index(query)?
+            .search(query.question.text, vector, &options, wanted, query.mask, buffers, progress)
     }
 
     /// Return the neighbour that sends the strongest message.

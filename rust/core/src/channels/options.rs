@@ -25,9 +25,7 @@ impl Options {
     }
 
     fn get(&self, channel: &str, name: &str) -> Result<&Value> {
-        self.0.get(name).ok_or_else(|| {
-            Error::input(format!("channel {channel} needs the option {name}, which is not given"))
-        })
+        self.0.get(name).ok_or_else(|| Error::input(format!("channel {channel} needs the option {name}")))
     }
 
     /// Return a non-negative integer, or `None` for no limit.

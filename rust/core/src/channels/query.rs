@@ -48,7 +48,7 @@ impl Printers {
             Style::Ket => Ok(&self.ket),
             Style::Published => Ok(&self.published),
             Style::Sources | Style::PublishedSources => {
-                Err(Error::Internal("sources are printed with their tables".into()))
+                Err(Error::Internal("sources are printed with their tables only".into()))
             }
         }
     }
@@ -175,5 +175,5 @@ pub fn silent(vector: &[f32]) -> bool {
 
 /// Return a part that was checked to exist before the channel ran.
 pub fn need<T>(part: Option<T>) -> Result<T> {
-    part.ok_or_else(|| Error::Internal("a channel ran without a part that it needs".into()))
+    part.ok_or_else(|| Error::Internal("a channel ran without a part of the index that it needs".into()))
 }

@@ -8,8 +8,8 @@ use crate::generation::Parts;
 use crate::progress::Progress;
 use crate::rank::question::Question;
 use crate::rank::walk;
+use crate::rank::walk::explain::Trace;
 use crate::rank::walk::explain::{explain, Reason};
-use crate::rank::walk::trace::Trace;
 use crate::sparse::Scored;
 
 pub struct Walk;

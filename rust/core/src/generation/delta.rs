@@ -79,34 +79,28 @@ impl<'a> Stage<'a> {
         map: impl Fn(u64) -> u64,
     ) -> Result<()> {
         let new = self.new_of(name)?;
-        if new.len() != width * level.before.len() {
-            return Err(Error::input(format!("{name} of the new documents has {} values", new.len())));
-        }
-        let (rows, columns) = self.arrays.shape(&format!("units.{name}"))?;
-        self.rows(&format!("units.{name}"), new, (rows, columns), level, of, map);
-        Ok(())
+        self.rows(&format!("units.{name}"), new, width, level, of, map)
     }
 
     /// Patch the vectors of a model: rows of codes, and the sign bits of the new rows.
     fn vectors(&mut self, name: &str, level: &Level) -> Result<()> {
-        let new = self.new_of(name)?;
-        let (rows, width) = self.arrays.shape(name)?;
-        if new.len() != width * level.before.len() {
-            return Err(Error::input(format!("{name} of the new documents has {} values", new.len())));
-        }
-        self.rows(name, new, (rows, width), level, Of::Nothing, |x| x);
-        Ok(())
+        let width = self.arrays.shape(name)?.1;
+        self.rows(name, self.new_of(name)?, width, level, Of::Nothing, |x| x)
     }
 
     fn rows(
         &mut self,
         name: &str,
         new: &[u64],
-        (rows, width): (usize, usize),
+        width: usize,
         level: &Level,
         of: Of,
         map: impl Fn(u64) -> u64,
-    ) {
+    ) -> Result<()> {
+        if new.len() != width * level.before.len() {
+            return Err(Error::input(format!("{name} of the new documents has {} values", new.len())));
+        }
+        let (rows, width) = self.arrays.shape(name)?;
         let mut editor = Editor::default();
         level.each(|comes, at| {
             editor.keep(u64::from(at) * width as u64, 0);
@@ -116,6 +110,7 @@ impl<'a> Stage<'a> {
             }
         });
         self.out.push((name.to_owned(), of, editor.finish((rows * width) as u64)));
+        Ok(())
     }
 
     fn strings(&mut self, name: &str, level: &Level) -> Result<()> {
@@ -144,15 +139,7 @@ impl<'a> Stage<'a> {
 
 /// Return the first position whose value is not less than `id`. The values ascend.
 fn first_of(values: Items<'_, u32>, id: u32) -> usize {
-    let (mut low, mut high) = (0, values.len());
-    while low < high {
-        let middle = (low + high) / 2;
-        match values[middle] < id {
-            true => low = middle + 1,
-            false => high = middle,
-        }
-    }
-    low
+    values.partition_point(0..values.len(), |&value| value < id)
 }
 
 fn spread(documents: &[u32], range: impl Fn(u32) -> Range<usize>) -> Vec<u32> {
@@ -278,7 +265,7 @@ pub fn patches(
         return Err(Error::input("the changed documents must ascend and exist"));
     }
     let Some(of_rows) = rows_of(documents, &starts)? else {
-        return Err(Error::input("the new documents differ in number from their places"));
+        return Err(Error::input("the new documents and their positions must have equal length"));
     };
     let Some(locations) = locations_of(arrays, new, &of_rows)? else { return Ok(None) };
     let chunk_document = arrays.items::<u32>("units.chunk_document")?;

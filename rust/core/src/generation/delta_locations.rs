@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::generation::arrays::Arrays;
 use crate::graph::links_delta::Of;
 use crate::items::Items;
-use crate::store::patch::{Editor, Numbering, Patch, RowEditor};
+use crate::store::patch::{each_change, Editor, Numbering, Patch, RowEditor};
 use crate::text::strings::Strings;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -46,7 +46,7 @@ impl<'a> Come<'a> {
             && labels.iter().all(|&label| (label as usize) + 1 < offsets.len());
         match fits {
             true => Ok(Self { ends, spans, labels, blob, offsets }),
-            false => Err(Error::input("the locations of the new documents do not fit together")),
+            false => Err(Error::input("the arrays of the new documents' locations do not fit together")),
         }
     }
 
@@ -238,14 +238,7 @@ impl Level {
 
     /// Call `each` with the added items (number, published position) and the removed items (position), in
     /// order.
-    pub fn each(&self, mut each: impl FnMut(Option<usize>, u32)) {
-        let mut gone = self.gone.iter().copied().peekable();
-        for (k, &place) in self.before.iter().enumerate() {
-            while let Some(id) = gone.next_if(|&id| id < place) {
-                each(None, id);
-            }
-            each(Some(k), place);
-        }
-        gone.for_each(|id| each(None, id));
+    pub fn each(&self, each: impl FnMut(Option<usize>, u32)) {
+        each_change(&self.gone, &self.before, each);
     }
 }

@@ -1,8 +1,8 @@
 //! View of NodeRAG's graph: nodes, edges, vectors, names and texts.
 
 use super::arrays::{damaged, Arrays};
-use super::chunks::Chunks;
 use super::vectors::{codes, vectors};
+use super::views::Chunks;
 use crate::error::{Error, Result};
 use crate::search::nodes::print::Texts;
 use crate::search::nodes::{Blocks, Kind, NodeIndex};
@@ -54,7 +54,7 @@ impl<'a> Nodes<'a> {
             let tokens = arrays.exactly::<u32>(&format!("noderag_edges.{tokens}_tokens"), count)?;
             match texts.len() == count {
                 true => Ok((texts, tokens)),
-                false => Err(Error::damaged(format!("{name} are not {count}"))),
+                false => Err(Error::damaged(format!("{name} must have {count} entries"))),
             }
         };
         let names = arrays.strings("noderag_edges.name")?;

@@ -2,23 +2,21 @@
 //!
 //! Subjects are found first, from titles and openings, because mentions refer to them. Then the texts are
 //! read in ranges of units, each with local word numbers; the vocabularies are merged and sorted, and every
-//! range is renumbered to those of the index.
+//! range is renumbered to those of the index. [`Links::update`] does this, for all units or for new ones.
 
 use crate::error::{Error, Result};
-use crate::graph::links_pass::{read, renumber, subjects_of, Part, Rows, Subjects, Words};
-pub use crate::graph::links_rows::Texts;
-use crate::parallel::map_ranges;
+use crate::graph::links_earlier::Earlier;
+use crate::graph::links_pass::Rows;
+pub use crate::graph::links_pass::Texts;
 use crate::progress::Progress;
 use crate::rank::links_view::{
     check_sentences, LinksView, Slice, ANY_POSITION, LANGUAGES, NONE, UNIT_LANGUAGE,
 };
 use crate::rank::links_weights::Weights;
 use crate::sparse::Csr;
-use crate::text::interner::Interner;
 use crate::text::languages::Language;
-use crate::text::names::SubjectTree;
 use crate::text::strings::StringsBuf;
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
 
 pub(crate) const GRAIN: usize = 1024;
 
@@ -59,45 +57,8 @@ pub enum Array {
 impl Links {
     /// Build the arrays, identical on any number of threads (0: every core). Progress counts units, twice.
     pub fn build(input: &Texts<'_>, threads: usize, progress: &Progress) -> Result<Self> {
-        let n = check_texts(input)?;
-        progress.expect(2 * n as u64);
-        let mut links = Self { first_sentence: input.first_sentence.to_vec(), ..Self::default() };
-        let mut found =
-            map_ranges(n, GRAIN, threads, progress, |r| subjects_of(input, &listed(r), progress))?;
-        let (subjects, numbers) = merge(found.iter_mut().map(|(words, _)| std::mem::take(words)), progress)?;
-        for ((_, own), numbers) in found.iter().zip(&numbers) {
-            let of = own.iter().map(|&s| if s == NONE { NONE } else { numbers[s as usize] });
-            links.unit_subject.extend(of);
-        }
-        let tree = SubjectTree::new(subjects.view());
-        let known = Subjects { sorted: &subjects, tree: &tree, of_unit: &links.unit_subject };
-        let mut parts =
-            map_ranges(n, GRAIN, threads, progress, |r| read(input, &listed(r), &known, progress))?;
-        drop(tree);
-        let (keywords, keyword_numbers) =
-            merge(parts.iter_mut().map(|p| std::mem::take(&mut p.keywords)), progress)?;
-        let (names, name_numbers) = merge(parts.iter_mut().map(|p| std::mem::take(&mut p.names)), progress)?;
-        (links.keywords, links.names, links.subjects) = (keywords, names, subjects);
-        let parts: Vec<Mutex<Part>> = parts.into_iter().map(Mutex::new).collect();
-        // Not counted as progress: it takes no time compared with reading.
-        let rows = map_ranges(n, GRAIN, threads, &Progress::none(), |r| {
-            let at = r.start / GRAIN;
-            let part = std::mem::take(&mut *parts[at].lock().unwrap_or_else(|e| e.into_inner()));
-            let numbers = (&keyword_numbers[at], &name_numbers[at]);
-            renumber(part, &listed(r), input.first_sentence, numbers.0, numbers.1, progress)
-        })?;
-        drop((keyword_numbers, name_numbers));
-        links.collect(rows);
-        progress.check()?;
-        links.transpose(progress)?;
-        Ok(links)
-    }
-
-    /// Append the rows of all ranges in order.
-    pub(crate) fn collect(&mut self, parts: Vec<Rows>) {
-        let mut all = Rows::default();
-        parts.into_iter().for_each(|part| all.append(part));
-        self.set_rows(all);
+        let all_new = vec![NONE; input.texts.len()];
+        Self::update(input, &Earlier::new(&[], &all_new), threads, progress)
     }
 
     /// Set the rows of all units.
@@ -199,22 +160,4 @@ pub(crate) fn check_texts(input: &Texts<'_>) -> Result<usize> {
         return Err(Error::input("at most 2^32 - 2 units and sentences"));
     }
     Ok(n)
-}
-
-fn listed(units: std::ops::Range<usize>) -> Vec<u32> {
-    (units.start as u32..units.end as u32).collect()
-}
-
-/// Merge the vocabularies of units into one sorted list, and map each part's strings of units to it.
-fn merge(parts: impl Iterator<Item = Words>, progress: &Progress) -> Result<(StringsBuf, Vec<Vec<u32>>)> {
-    let parts: Vec<Words> = parts.collect();
-    let mut all = Interner::default();
-    let mut numbers: Vec<Vec<u32>> = Vec::with_capacity(parts.len());
-    for part in &parts {
-        progress.check()?;
-        numbers.push(all.add_first(&part.strings, part.of_units));
-    }
-    let (sorted, place) = all.sorted();
-    numbers.iter_mut().flatten().for_each(|number| *number = place[*number as usize]);
-    Ok((sorted, numbers))
 }

@@ -8,14 +8,14 @@
 
 use crate::error::{Error, Result};
 use crate::graph::links_pass::{mentions_of, read, renumber, subjects_of, Part, Rows, Subjects};
-use crate::graph::links_rows::{RowBuilder, Texts};
+use crate::graph::links_pass::{RowBuilder, Texts};
 use crate::graph::links_search::units_with;
 pub use crate::graph::links_things::Of;
-use crate::graph::links_things::{changed, each_event, Event, Things, Vocabulary};
+use crate::graph::links_things::{changed, Things, Vocabulary};
 use crate::items::Items;
 use crate::progress::Progress;
 use crate::rank::links_view::{LinksView, LANGUAGES, NONE, UNIT_LANGUAGE};
-use crate::store::patch::{Editor, Numbering, Patch, RowChange, RowEditor};
+use crate::store::patch::{each_change, Editor, Numbering, Patch, RowChange, RowEditor};
 use crate::text::detection::Choice;
 use crate::text::languages::Language;
 use crate::text::lexical::Lexer;
@@ -278,16 +278,17 @@ fn language_arrays(change: &Change<'_>, come: &[Language], out: &mut Vec<(&'stat
     let mut counts = [0i64; 256];
     language.iter().for_each(|&number| counts[usize::from(number)] += 1);
     let mut each = Editor::default();
-    each_event(gone, before, |event| match event {
-        Event::Comes(k, at) => {
-            each.keep(u64::from(at), 0);
-            each.insert([u64::from(come[k].number())]);
-            counts[usize::from(come[k].number())] += 1;
-        }
-        Event::Goes(at) => {
-            each.keep(u64::from(at), 0);
-            each.skip(1);
-            counts[usize::from(language[at as usize])] -= 1;
+    each_change(gone, before, |comes, at| {
+        each.keep(u64::from(at), 0);
+        match comes {
+            Some(k) => {
+                each.insert([u64::from(come[k].number())]);
+                counts[usize::from(come[k].number())] += 1;
+            }
+            None => {
+                each.skip(1);
+                counts[usize::from(language[at as usize])] -= 1;
+            }
         }
     });
     out.push((UNIT_LANGUAGE, Of::Nothing, each.finish(language.len() as u64)));
@@ -384,17 +385,14 @@ fn unit_rows<'a>(
     let Change { links, gone, before, .. } = change;
     let mut edited = UnitRows::new(links);
     let mut next = mentioned.iter().peekable();
-    each_event(gone, before, |event| {
-        let at = match event {
-            Event::Comes(_, at) | Event::Goes(at) => at,
-        };
+    each_change(gone, before, |comes, at| {
         while let Some((&unit, now)) = next.next_if(|(&unit, _)| unit < at) {
             edited.set_mentions(links, unit, now);
         }
         edited.keep(links, at);
-        match event {
-            Event::Comes(k, _) => edited.insert(change, k, rows, subject_of[k]),
-            Event::Goes(unit) => edited.remove(links, unit),
+        match comes {
+            Some(k) => edited.insert(change, k, rows, subject_of[k]),
+            None => edited.remove(links, at),
         }
     });
     for (&unit, now) in next {

@@ -9,7 +9,7 @@
 use crate::error::{Error, Result};
 use crate::graph::links::{Array, GRAIN};
 use crate::graph::links_pass::{read, renumber, subjects_of, Part, Rows, Subjects, Words};
-use crate::graph::links_rows::{RowBuilder, Texts};
+use crate::graph::links_pass::{RowBuilder, Texts};
 use crate::graph::spill::{put, take, Piece, RowSink, Sink, Spill, Turned};
 use crate::parallel::{held, map_ranges, map_ranges_then};
 use crate::progress::Progress;
@@ -96,7 +96,7 @@ impl Units<'_> {
             || self.sentence_spans.len() != 2 * sentences
             || self.sentence_titles.len() != sentences
         {
-            return Err(Error::input("units, their spans and sentences differ in number"));
+            return Err(Error::input("the arrays of units and sentences differ in length"));
         }
         if n >= NONE as usize || sentences >= NONE as usize {
             return Err(Error::input("at most 2^32 - 2 units and sentences"));

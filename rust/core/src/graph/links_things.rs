@@ -2,7 +2,7 @@
 
 use crate::items::Items;
 use crate::sparse::CsrView;
-use crate::store::patch::{Numbering, Patch, RowChange, RowEditor};
+use crate::store::patch::{each_change, Numbering, Patch, RowChange, RowEditor};
 use crate::text::strings::Strings;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -68,39 +68,17 @@ impl<'a> Vocabulary<'a> {
         out: &mut Vec<(&'static str, Of, Patch)>,
     ) {
         let mut rows = RowEditor::new(offsets, 1);
-        each_event(&self.gone, &self.places, |event| match event {
-            Event::Comes(k, at) => {
-                rows.keep(at as usize);
-                rows.insert(self.fresh[k].len(), [self.fresh[k].bytes().map(u64::from)]);
-            }
-            Event::Goes(at) => {
-                rows.keep(at as usize);
-                rows.remove();
+        each_change(&self.gone, &self.places, |comes, at| {
+            rows.keep(at as usize);
+            match comes {
+                Some(k) => rows.insert(self.fresh[k].len(), [self.fresh[k].bytes().map(u64::from)]),
+                None => rows.remove(),
             }
         });
         let (ends, mut bytes) = rows.finish();
         out.push((names[0], Of::Nothing, bytes.remove(0)));
         out.push((names[1], Of::Nothing, ends));
     }
-}
-
-/// An added item, or a removed published item.
-pub(crate) enum Event {
-    /// Number among the added items, and the published item before which it is inserted.
-    Comes(usize, u32),
-    Goes(u32),
-}
-
-/// Call `each` with the added and removed items, in order.
-pub(crate) fn each_event(gone: &[u32], places: &[u32], mut each: impl FnMut(Event)) {
-    let mut gone = gone.iter().copied().peekable();
-    for (k, &place) in places.iter().enumerate() {
-        while let Some(id) = gone.next_if(|&id| id < place) {
-            each(Event::Goes(id));
-        }
-        each(Event::Comes(k, place));
-    }
-    gone.for_each(|id| each(Event::Goes(id)));
 }
 
 /// Return the first string that is not less than `text`.
@@ -168,43 +146,32 @@ impl Things {
         let (known, fresh) = (&mut self.known, &mut self.fresh);
         known.retain(|id, _| vocabulary.gone.binary_search(id).is_err());
         let mut next = known.iter_mut().peekable();
+        let new_edit = |at| RowChange { at, removed: 0, values: vec![Vec::new(); arrays] };
         let change = |rows: &mut RowEditor<'_>, id: u32, list: &mut Postings| {
             list.come.sort_unstable();
             let mut edits: BTreeMap<usize, RowChange> = BTreeMap::new();
             for come in list.come.chunk_by(|a, b| a.1 == b.1) {
                 let (at, _) = place_in(lists, id, come[0].1);
-                let edit = edits.entry(at).or_insert_with(|| RowChange {
-                    at,
-                    removed: 0,
-                    values: vec![Vec::new(); arrays],
-                });
+                let edit = edits.entry(at).or_insert_with(|| new_edit(at));
                 let [ids, counts]: [Vec<u64>; 2] = values(come);
                 edit.values.iter_mut().zip([ids, counts]).for_each(|(all, some)| all.extend(some));
             }
             for unit in &list.gone {
                 if let (at, true) = place_in(lists, id, *unit) {
-                    let edit = edits.entry(at).or_insert_with(|| RowChange {
-                        at,
-                        removed: 0,
-                        values: vec![Vec::new(); arrays],
-                    });
-                    edit.removed = 1;
+                    edits.entry(at).or_insert_with(|| new_edit(at)).removed = 1;
                 }
             }
             rows.keep(id as usize);
             rows.change(edits.into_values().collect());
         };
-        each_event(&vocabulary.gone, &vocabulary.places, |event| {
-            let at = match event {
-                Event::Comes(_, at) | Event::Goes(at) => at,
-            };
+        each_change(&vocabulary.gone, &vocabulary.places, |comes, at| {
             while let Some((&id, list)) = next.next_if(|(&id, _)| id < at) {
                 change(&mut rows, id, list);
             }
             rows.keep(at as usize);
-            match event {
-                Event::Goes(_) => rows.remove(),
-                Event::Comes(k, _) => {
+            match comes {
+                None => rows.remove(),
+                Some(k) => {
                     let list = fresh.entry(k as u32).or_default();
                     list.come.sort_unstable();
                     let [ids, counts]: [Vec<u64>; 2] = values(&list.come);
@@ -220,20 +187,11 @@ impl Things {
 }
 
 /// Return the position, in the list of an item, of the first unit that is not less than `unit`, and whether
-/// it is that unit. Only the values that the search compares are read, because a list may have as many
-/// entries as the index has units.
+/// it is that unit. A list may have as many entries as the index has units.
 fn place_in(lists: CsrView<'_>, id: u32, unit: u32) -> (usize, bool) {
     let [start, end] = lists.indptr.pair(id as usize).map(|x| x as usize);
-    let len = end - start;
-    let (mut low, mut high) = (0, len);
-    while low < high {
-        let middle = (low + high) / 2;
-        match lists.indices[start + middle] < unit {
-            true => low = middle + 1,
-            false => high = middle,
-        }
-    }
-    (low, low < len && lists.indices[start + low] == unit)
+    let at = lists.indices.partition_point(start..end, |&own| own < unit);
+    (at - start, at < end && lists.indices[at] == unit)
 }
 
 /// Return a vocabulary after removing and adding units. They have some of the published strings and some of

@@ -118,7 +118,7 @@ pub fn undirected(
 ) -> Result<WeightedBuf> {
     if sources.len() != targets.len() || sources.len() != weights.len() {
         return Err(Error::input(format!(
-            "there are {} sources, {} targets and {} weights: they must be as many",
+            "sources, targets and weights must have equal length, got {}, {} and {}",
             sources.len(),
             targets.len(),
             weights.len()

@@ -41,7 +41,12 @@ impl Saturations {
             *value = divided(mean, (at % LENGTHS) as u32, (at / LENGTHS) as u32);
         }
         let table = table.into_boxed_slice().try_into();
-        Ok(Self { mean, table: table.map_err(|_| Error::Internal("a table has another size".to_owned()))? })
+        Ok(Self {
+            mean,
+            table: table.map_err(|_| {
+                Error::Internal("a table of weights has another size than its vocabulary".to_owned())
+            })?,
+        })
     }
 
     /// Return the saturation of a keyword with a count in a unit of a length.

@@ -82,7 +82,7 @@ impl Carried {
     /// Select the edges that have one of these kinds.
     pub fn new(graph: Graph<'_>, kinds: u8) -> Result<Self> {
         if graph.kinds.len() > u32::MAX as usize {
-            return Err(Error::input("more edges than 32 bits count"));
+            return Err(Error::input("more than 4,294,967,295 edges"));
         }
         let count = graph.kinds.iter().filter(|&&kind| kind & kinds != 0).count();
         let mut carried = Self {

@@ -95,7 +95,9 @@ pub fn pagerank(
         }
     }
     if settings.walk == Walk::Lazy && !matches!(settings.until, Until::Steps(_)) {
-        return Err(Error::input("the lazy walk never returns to its start: give it a number of steps"));
+        return Err(Error::input(
+            "a lazy walk needs a number of steps, because it never returns to its start",
+        ));
     }
     let restart = restart.map(|r| distribution(r, n)).transpose()?;
     let out = out_weights(edges, weights)?;
@@ -236,7 +238,7 @@ impl<'a> Pull<'a> {
         }
         match self.settings.until {
             Until::Networkx => Err(Error::input(format!(
-                "the walk did not settle within {NETWORKX_STEPS} steps, where networkx gives up"
+                "the walk did not converge within {NETWORKX_STEPS} steps, the limit of networkx"
             ))),
             _ => Ok(self.by_old_id(&mass)),
         }

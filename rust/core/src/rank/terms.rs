@@ -23,7 +23,9 @@ impl<'a> TermPostings<'a> {
     pub fn new(units: CsrView<'a>, impacts: Items<'a, u8>) -> Result<Self> {
         match units.nnz() == impacts.len() {
             true => Ok(Self { units, impacts }),
-            false => Err(Error::input(format!("{} impacts of {} postings", impacts.len(), units.nnz()))),
+            false => {
+                Err(Error::input(format!("there are {} impacts for {} postings", impacts.len(), units.nnz())))
+            }
         }
     }
 }

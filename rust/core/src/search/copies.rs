@@ -32,7 +32,7 @@ impl<'a> Copies<'a> {
         let fits = keys.len() == 2 * document.len() && metadata.is_none_or(|rows| rows.len() == ids.len());
         match fits {
             true => Ok(Self { keys, document, ids, metadata }),
-            false => Err(Error::input("keys of units or metadata of documents are missing")),
+            false => Err(Error::input("the keys of units or the metadata of documents have another length")),
         }
     }
 

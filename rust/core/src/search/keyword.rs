@@ -127,7 +127,7 @@ impl<'a> KeywordChannel<'a> {
     {
         mask.check(self.units.len())?;
         if (words.rows(), words.columns) != (self.units.len(), self.keywords.len()) {
-            return Err(Error::input("the keywords of units are those of another index"));
+            return Err(Error::input("the keywords of units belong to another index"));
         }
         Ok(KeywordChannel { left: Some((mask, words)), ..self })
     }

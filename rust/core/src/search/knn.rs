@@ -101,7 +101,7 @@ pub fn few(
 ) -> Result<Option<Vec<Visited>>> {
     let n = units.len();
     if [neighbours.rows(), neighbours.columns, into.rows(), into.columns, unit_tokens.len()] != [n; 5] {
-        return Err(Error::input(format!("{n} units, but graphs or costs of another number")));
+        return Err(Error::input(format!("graphs and costs must have {n} rows")));
     }
     mask.check(n)?;
     let mut order = Vec::new();

@@ -240,40 +240,16 @@ mod x86 {
     }
 
     kernel!(
-        avx2,
-        "avx2",
-        32,
-        _mm256_setzero_si256,
-        _mm256_loadu_si256,
-        _mm256_and_si256,
-        _mm256_srli_epi16,
-        _mm256_set1_epi8,
-        sum8,
-        add256
+        avx2, "avx2", 32, _mm256_setzero_si256, _mm256_loadu_si256, _mm256_and_si256, _mm256_srli_epi16,
+        _mm256_set1_epi8, sum8, add256
     );
     kernel!(
-        avx2_vnni,
-        "avx2,avxvnni",
-        32,
-        _mm256_setzero_si256,
-        _mm256_loadu_si256,
-        _mm256_and_si256,
-        _mm256_srli_epi16,
-        _mm256_set1_epi8,
-        sum8,
-        add256_vnni
+        avx2_vnni, "avx2,avxvnni", 32, _mm256_setzero_si256, _mm256_loadu_si256, _mm256_and_si256,
+        _mm256_srli_epi16, _mm256_set1_epi8, sum8, add256_vnni
     );
     kernel!(
-        avx512,
-        "avx2,avx512f,avx512bw",
-        64,
-        _mm512_setzero_si512,
-        _mm512_loadu_si512,
-        _mm512_and_si512,
-        _mm512_srli_epi16,
-        _mm512_set1_epi8,
-        _mm512_reduce_add_epi32,
-        add512
+        avx512, "avx2,avx512f,avx512bw", 64, _mm512_setzero_si512, _mm512_loadu_si512, _mm512_and_si512,
+        _mm512_srli_epi16, _mm512_set1_epi8, _mm512_reduce_add_epi32, add512
     );
     kernel!(
         avx512_vnni,

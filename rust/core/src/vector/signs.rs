@@ -27,7 +27,10 @@ impl<'a> Signs<'a> {
     pub fn new(bits: &'a [u8], d: usize) -> Result<Self> {
         let width = d.div_ceil(8);
         if d == 0 || !bits.len().is_multiple_of(width) {
-            return Err(Error::input(format!("{} bytes are not whole rows of {d} signs", bits.len())));
+            return Err(Error::input(format!(
+                "{} bytes are not a multiple of rows of {d} signs",
+                bits.len()
+            )));
         }
         Ok(Self { bits, d, width })
     }

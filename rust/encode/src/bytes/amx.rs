@@ -21,8 +21,7 @@ impl Dot for Amx {
 
     #[inline(always)]
     unsafe fn on() -> On {
-        // SAFETY: the caller promises that tiles are granted.
-        unsafe { On::begin() }
+        On::begin()
     }
     #[inline(always)]
     unsafe fn zero() -> [i32; 16] {
@@ -30,23 +29,19 @@ impl Dot for Amx {
     }
     #[inline(always)]
     unsafe fn load(p: *const i32) -> [i32; 16] {
-        // SAFETY: the caller's promise.
-        unsafe { Portable::load(p) }
+        Portable::load(p)
     }
     #[inline(always)]
     unsafe fn spread(p: *const i32) -> [i32; 16] {
-        // SAFETY: the caller's promise.
-        unsafe { Portable::spread(p) }
+        Portable::spread(p)
     }
     #[inline(always)]
     unsafe fn store(p: *mut i32, v: [i32; 16]) {
-        // SAFETY: the caller's promise.
-        unsafe { Portable::store(p, v) }
+        Portable::store(p, v)
     }
     #[inline(always)]
     unsafe fn dot(acc: [i32; 16], a: [i32; 16], b: [i32; 16]) -> [i32; 16] {
-        // SAFETY: the caller's promise.
-        unsafe { Portable::dot(acc, a, b) }
+        Portable::dot(acc, a, b)
     }
 
     /// Tiles 0 to 3 are the sums, 4 and 5 the rows, 6 and 7 the weights.

@@ -9,7 +9,7 @@ use std::arch::aarch64::*;
 #[derive(Clone, Copy)]
 pub struct Neon;
 
-// SAFETY (of every block below): the caller promises the instructions and the pointers.
+// The caller promises the instructions and the pointers of every function below.
 impl Dot for Neon {
     type On = ();
     type I = int32x4_t;
@@ -20,32 +20,25 @@ impl Dot for Neon {
     unsafe fn on() {}
     #[inline(always)]
     unsafe fn zero() -> int32x4_t {
-        // SAFETY: see above.
-        unsafe { vdupq_n_s32(0) }
+        vdupq_n_s32(0)
     }
     #[inline(always)]
     unsafe fn load(p: *const i32) -> int32x4_t {
-        // SAFETY: see above.
-        unsafe { vld1q_s32(p) }
+        vld1q_s32(p)
     }
     #[inline(always)]
     unsafe fn spread(p: *const i32) -> int32x4_t {
-        // SAFETY: see above.
-        unsafe { vld1q_dup_s32(p) }
+        vld1q_dup_s32(p)
     }
     #[inline(always)]
     unsafe fn store(p: *mut i32, v: int32x4_t) {
-        // SAFETY: see above.
-        unsafe { vst1q_s32(p, v) }
+        vst1q_s32(p, v)
     }
     #[inline(always)]
     unsafe fn dot(acc: int32x4_t, a: int32x4_t, b: int32x4_t) -> int32x4_t {
-        // SAFETY: see above.
-        unsafe {
-            let (a, b) = (vreinterpretq_u8_s32(a), vreinterpretq_s8_s32(b));
-            let low = vmulq_s16(vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(a))), vmovl_s8(vget_low_s8(b)));
-            let high = vmulq_s16(vreinterpretq_s16_u16(vmovl_high_u8(a)), vmovl_high_s8(b));
-            vpadalq_s16(acc, vpaddq_s16(low, high))
-        }
+        let (a, b) = (vreinterpretq_u8_s32(a), vreinterpretq_s8_s32(b));
+        let low = vmulq_s16(vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(a))), vmovl_s8(vget_low_s8(b)));
+        let high = vmulq_s16(vreinterpretq_s16_u16(vmovl_high_u8(a)), vmovl_high_s8(b));
+        vpadalq_s16(acc, vpaddq_s16(low, high))
     }
 }

@@ -62,11 +62,8 @@ struct OnBytes<'a, B> {
 impl<B: Bytes> Linears for OnBytes<'_, B> {
     unsafe fn run(&mut self, layer: usize, place: Place, rows: usize, x: &[f32], then: Then<'_>) {
         let linear = part(&self.layers[layer], place);
-        // SAFETY: the caller's promise.
-        unsafe {
-            B::quantise(self.rows, rows, x, linear.factors());
-            B::linear(linear, rows, self.rows, then);
-        }
+        B::quantise(self.rows, rows, x, linear.factors());
+        B::linear(linear, rows, self.rows, then);
     }
 }
 
@@ -86,8 +83,7 @@ impl<M: Machine> Linears for Watched<'_, M> {
                 *m = m.max(x.abs());
             }
         }
-        // SAFETY: the caller's promise.
-        unsafe { M::linear::<false>(linear, rows, x, then) };
+        M::linear::<false>(linear, rows, x, then);
     }
 }
 
@@ -113,8 +109,7 @@ pub unsafe fn run<'s, B: Bytes>(
 ) -> Result<&'s [f32]> {
     let mut rows = std::mem::take(&mut scratch.rows);
     let linears = OnBytes::<B> { layers, rows: &mut rows, processor: std::marker::PhantomData };
-    // SAFETY: the caller's promise.
-    let done = unsafe { through::<B::Lanes, _, _>(body, layers, sequences, linears, scratch, progress) };
+    let done = through::<B::Lanes, _, _>(body, layers, sequences, linears, scratch, progress);
     let tokens: usize = sequences.iter().map(|s| s.len()).sum();
     done?;
     scratch.rows = rows;
@@ -138,8 +133,7 @@ pub unsafe fn watch<B: Bytes>(
     // others.
     for sequence in sequences {
         let one = std::slice::from_ref(sequence);
-        // SAFETY: the caller's promise.
-        unsafe { through::<B::Lanes, _, _>(body, layers, one, &mut watched, &mut scratch, progress)? };
+        through::<B::Lanes, _, _>(body, layers, one, &mut watched, &mut scratch, progress)?;
     }
     Ok(watched.most)
 }
@@ -156,8 +150,7 @@ pub fn widen(mut all: Vec<Most>, part: Vec<Most>) -> Vec<Most> {
 
 impl<L: Linears> Linears for &mut L {
     unsafe fn run(&mut self, layer: usize, place: Place, rows: usize, x: &[f32], then: Then<'_>) {
-        // SAFETY: the caller's promise.
-        unsafe { (**self).run(layer, place, rows, x, then) }
+        (**self).run(layer, place, rows, x, then)
     }
 }
 
@@ -180,22 +173,20 @@ unsafe fn through<M: Machine, L: Linears, W>(
     context.reserve(tokens * wide);
     middle.reserve(ROWS.min(tokens) * body.inner);
     body.embed(sequences, &mut x[..tokens * stride])?;
-    // SAFETY: the caller's promise, here and below.
-    unsafe { M::norm::<false>(&body.norm, tokens, x, &mut []) };
+    // Here and below.
+    M::norm::<false>(&body.norm, tokens, x, &mut []);
     let blocks = || (0..tokens).step_by(ROWS).map(|first| (first, ROWS.min(tokens - first)));
     for (number, layer) in layers.iter().enumerate() {
         progress.check()?;
         for (first, rows) in blocks() {
             let then = Then::Operand(&mut projected[first * 3 * wide..]);
-            // SAFETY: see above.
-            unsafe { linears.run(number, Place::Project, rows, &x[first * stride..], then) };
+            linears.run(number, Place::Project, rows, &x[first * stride..], then);
         }
         let mut first = 0;
         for sequence in sequences {
             let (input, out) = (&projected[first * 3 * wide..], &mut context[first * wide..]);
             let (heads, distances) = (body.heads, body.distances.as_ref());
-            // SAFETY: see above.
-            unsafe { M::attend::<false>(heads, sequence.len(), input, distances, attention, out) };
+            M::attend::<false>(heads, sequence.len(), input, distances, attention, out);
             first += sequence.len();
         }
         for (first, rows) in blocks() {

@@ -31,16 +31,13 @@ impl Scales {
     /// They exist.
     #[inline(always)]
     pub unsafe fn from(self, row: usize, output: usize) -> Self {
-        // SAFETY: the caller's promise.
-        unsafe {
-            Self {
-                scale: self.scale.add(output),
-                weights: self.weights.add(output),
-                row_scale: self.row_scale.add(row),
-                zero: self.zero.add(row),
-                so_far: self.so_far.add(row * self.stride + output),
-                ..self
-            }
+        Self {
+            scale: self.scale.add(output),
+            weights: self.weights.add(output),
+            row_scale: self.row_scale.add(row),
+            zero: self.zero.add(row),
+            so_far: self.so_far.add(row * self.stride + output),
+            ..self
         }
     }
 }
@@ -60,32 +57,15 @@ pub trait Dot: Copy + 'static {
     /// Rows of a register block, of two vectors each; at most [`ROWS`].
     const ROWS: usize;
 
-    /// # Safety
-    /// See the trait; so for all below.
     unsafe fn on() -> Self::On;
-    /// # Safety
-    /// See the trait.
     unsafe fn zero() -> Self::I;
-    /// # Safety
-    /// See the trait.
     unsafe fn load(p: *const i32) -> Self::I;
     /// The word at `p` in every lane.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn spread(p: *const i32) -> Self::I;
-    /// # Safety
-    /// See the trait.
     unsafe fn store(p: *mut i32, v: Self::I);
     /// `acc` plus in each lane the four products of unsigned `a` with signed `b`.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn dot(acc: Self::I, a: Self::I, b: Self::I) -> Self::I;
     /// `c[r][j]`, rows of [`PANEL`]: sums over `steps` times 64 inputs, for 1 to [`BLOCK`] rows.
-    ///
-    /// # Safety
-    /// See the trait. `a` has the rows, `stride` words apart, rounded up to [`BLOCK`], each of `steps` times
     /// [`STEP`] words; `b` has [`STEP_WORDS`] for each step; `c` has room for [`BLOCK`] rows.
     #[inline(always)]
     unsafe fn block(rows: usize, steps: usize, a: *const i32, stride: usize, b: *const i32, c: *mut i32) {
@@ -121,18 +101,15 @@ pub trait Dot: Copy + 'static {
         sums: *mut i32,
         total: *mut f32,
     ) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            Self::block(rows, steps, a, stride, b, sums);
-            for column in (0..PANEL).step_by(16) {
-                let scale = S::load(of.scale.add(column));
-                for r in 0..rows {
-                    let so_far = S::load(of.so_far.add(r * of.stride + column));
-                    let zero = of.zero.add(r).read();
-                    let row_scale = S::splat(of.row_scale.add(r).read());
-                    let sum = S::plus(sums.add(r * PANEL + column), of.weights.add(column), zero);
-                    S::store(total.add(r * PANEL + column), S::fma(sum, S::mul(scale, row_scale), so_far));
-                }
+        Self::block(rows, steps, a, stride, b, sums);
+        for column in (0..PANEL).step_by(16) {
+            let scale = S::load(of.scale.add(column));
+            for r in 0..rows {
+                let so_far = S::load(of.so_far.add(r * of.stride + column));
+                let zero = of.zero.add(r).read();
+                let row_scale = S::splat(of.row_scale.add(r).read());
+                let sum = S::plus(sums.add(r * PANEL + column), of.weights.add(column), zero);
+                S::store(total.add(r * PANEL + column), S::fma(sum, S::mul(scale, row_scale), so_far));
             }
         }
     }
@@ -151,25 +128,22 @@ unsafe fn tile<D: Dot, const R: usize>(
     b: [*const i32; 2],
     c: *mut i32,
 ) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let mut sums = [[D::zero(); 2]; R];
-        let (mut first, mut second) = (b[0], b[1]);
-        for _ in 0..words {
-            let columns = [D::load(first), D::load(second)];
-            for r in 0..R {
-                let x = D::spread(a.add(r * stride));
-                sums[r][0] = D::dot(sums[r][0], x, columns[0]);
-                sums[r][1] = D::dot(sums[r][1], x, columns[1]);
-            }
-            a = a.wrapping_add(1);
-            first = first.wrapping_add(16);
-            second = second.wrapping_add(16);
-        }
+    let mut sums = [[D::zero(); 2]; R];
+    let (mut first, mut second) = (b[0], b[1]);
+    for _ in 0..words {
+        let columns = [D::load(first), D::load(second)];
         for r in 0..R {
-            D::store(c.add(r * PANEL), sums[r][0]);
-            D::store(c.add(r * PANEL + D::N), sums[r][1]);
+            let x = D::spread(a.add(r * stride));
+            sums[r][0] = D::dot(sums[r][0], x, columns[0]);
+            sums[r][1] = D::dot(sums[r][1], x, columns[1]);
         }
+        a = a.wrapping_add(1);
+        first = first.wrapping_add(16);
+        second = second.wrapping_add(16);
+    }
+    for r in 0..R {
+        D::store(c.add(r * PANEL), sums[r][0]);
+        D::store(c.add(r * PANEL + D::N), sums[r][1]);
     }
 }
 
@@ -189,8 +163,7 @@ unsafe fn any_tile<D: Dot>(
     macro_rules! go {
         ($($r:literal),*) => {
             match rows {
-                // SAFETY: the caller's promise.
-                $($r if $r <= D::ROWS => unsafe { tile::<D, $r>(words, a, stride, b, c) },)*
+                $($r if $r <= D::ROWS => tile::<D, $r>(words, a, stride, b, c),)*
                 _ => unreachable!("a block has at most {ROWS} rows"),
             }
         };
@@ -216,18 +189,15 @@ impl Dot for Portable {
     }
     #[inline(always)]
     unsafe fn load(p: *const i32) -> [i32; 16] {
-        // SAFETY: the caller's promise.
-        unsafe { p.cast::<[i32; 16]>().read_unaligned() }
+        p.cast::<[i32; 16]>().read_unaligned()
     }
     #[inline(always)]
     unsafe fn spread(p: *const i32) -> [i32; 16] {
-        // SAFETY: the caller's promise.
-        [unsafe { p.read() }; 16]
+        [p.read(); 16]
     }
     #[inline(always)]
     unsafe fn store(p: *mut i32, v: [i32; 16]) {
-        // SAFETY: the caller's promise.
-        unsafe { p.cast::<[i32; 16]>().write_unaligned(v) }
+        p.cast::<[i32; 16]>().write_unaligned(v)
     }
     #[inline(always)]
     unsafe fn dot(mut acc: [i32; 16], a: [i32; 16], b: [i32; 16]) -> [i32; 16] {

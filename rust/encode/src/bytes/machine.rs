@@ -30,20 +30,16 @@ macro_rules! bytes {
             unsafe fn quantise(out: &mut Rows, rows: usize, x: &[f32], factors: &[f32]) {
                 $(#[$features])*
                 unsafe fn go(out: &mut Rows, rows: usize, x: &[f32], factors: &[f32]) {
-                    // SAFETY: the caller's promise.
-                    unsafe { out.quantise::<$lanes>(rows, x, factors) }
+                    out.quantise::<$lanes>(rows, x, factors)
                 }
-                // SAFETY: the caller's promise.
-                unsafe { go(out, rows, x, factors) }
+                go(out, rows, x, factors)
             }
             unsafe fn linear(layer: &Linear, rows: usize, input: &Rows, then: Then<'_>) {
                 $(#[$features])*
                 unsafe fn go<D: Dot>(layer: &Linear, rows: usize, input: &Rows, then: Then<'_>) {
-                    // SAFETY: the caller's promise.
-                    unsafe { layer.run::<$lanes, D>(rows, input, then) }
+                    layer.run::<$lanes, D>(rows, input, then)
                 }
-                // SAFETY: the caller's promise.
-                unsafe { go::<$dot>(layer, rows, input, then) }
+                go::<$dot>(layer, rows, input, then)
             }
         }
     };

@@ -104,14 +104,12 @@ impl Linear {
     pub unsafe fn run<S: Wide, D: Dot>(&self, rows: usize, input: &Rows, then: Then<'_>) {
         assert!(input.readable(rows));
         assert!(input.groups == self.steps.div_ceil(GROUP_STEPS));
-        // SAFETY: the caller's promise; `out` has a row of `outputs` for each row, by the assert in `blocks`.
-        unsafe {
-            match then {
-                Then::Operand(out) => self.blocks::<S, D, _>(rows, input, out, Plain),
-                Then::Activated(kind, out) => self.blocks::<S, D, _>(rows, input, out, kind),
-                Then::Added(out) => self.blocks::<S, D, _>(rows, input, out, Add),
-                Then::Highest(out) => self.blocks::<S, D, _>(rows, input, out, Highest),
-            }
+        // `out` has a row of `outputs` for each row, by the assert in `blocks`.
+        match then {
+            Then::Operand(out) => self.blocks::<S, D, _>(rows, input, out, Plain),
+            Then::Activated(kind, out) => self.blocks::<S, D, _>(rows, input, out, kind),
+            Then::Added(out) => self.blocks::<S, D, _>(rows, input, out, Add),
+            Then::Highest(out) => self.blocks::<S, D, _>(rows, input, out, Highest),
         }
     }
 
@@ -122,39 +120,37 @@ impl Linear {
         let stride = if F::ONE_ROW { 0 } else { self.outputs };
         assert!(out.len() >= self.outputs && out.len() >= rows * stride);
         let (mut sums, mut total) = (Sums([0; BLOCK * PANEL]), Total([0.0; BLOCK * PANEL]));
-        // SAFETY: the caller's promise; panels, rows, sums and totals exist.
-        unsafe {
-            let _on = D::on();
-            for start in (0..self.outputs).step_by(PANEL) {
-                let panel = start / PANEL;
-                let columns = PANEL.min(self.outputs - start);
-                for row in (0..rows).step_by(BLOCK) {
-                    let count = BLOCK.min(rows - row);
-                    for group in 0..input.groups {
-                        let first = group * GROUP_STEPS;
-                        let b = self.packed.as_ptr().add((panel * self.steps + first) * STEP_WORDS);
-                        let at = input.place(row, group);
-                        let a = input.words().add(at * GROUP_WORDS);
-                        let steps = GROUP_STEPS.min(self.steps - first);
-                        let place = (panel * input.groups + group) * PANEL;
-                        let total = total.0.as_mut_ptr();
-                        let of = Scales {
-                            scale: self.scale.as_ptr().add(place),
-                            weights: self.sums.as_ptr().add(place),
-                            row_scale: input.scale.as_ptr().add(at),
-                            zero: input.zero.as_ptr().add(at),
-                            so_far: if group == 0 { self.bias.as_ptr().add(start) } else { total },
-                            stride: if group == 0 { 0 } else { PANEL },
-                        };
-                        let sums = sums.0.as_mut_ptr();
-                        D::group::<S>(count, steps, a, GROUP_WORDS, b.cast(), of, sums, total);
-                    }
-                    for column in (0..columns).step_by(16) {
-                        for r in 0..count {
-                            let to = out.as_mut_ptr().add((row + r) * stride + start + column);
-                            let y = S::load(total.0.as_ptr().add(r * PANEL + column));
-                            S::store(to, then.then::<S>(y, to));
-                        }
+        // Panels, rows, sums and totals exist.
+        let _on = D::on();
+        for start in (0..self.outputs).step_by(PANEL) {
+            let panel = start / PANEL;
+            let columns = PANEL.min(self.outputs - start);
+            for row in (0..rows).step_by(BLOCK) {
+                let count = BLOCK.min(rows - row);
+                for group in 0..input.groups {
+                    let first = group * GROUP_STEPS;
+                    let b = self.packed.as_ptr().add((panel * self.steps + first) * STEP_WORDS);
+                    let at = input.place(row, group);
+                    let a = input.words().add(at * GROUP_WORDS);
+                    let steps = GROUP_STEPS.min(self.steps - first);
+                    let place = (panel * input.groups + group) * PANEL;
+                    let total = total.0.as_mut_ptr();
+                    let of = Scales {
+                        scale: self.scale.as_ptr().add(place),
+                        weights: self.sums.as_ptr().add(place),
+                        row_scale: input.scale.as_ptr().add(at),
+                        zero: input.zero.as_ptr().add(at),
+                        so_far: if group == 0 { self.bias.as_ptr().add(start) } else { total },
+                        stride: if group == 0 { 0 } else { PANEL },
+                    };
+                    let sums = sums.0.as_mut_ptr();
+                    D::group::<S>(count, steps, a, GROUP_WORDS, b.cast(), of, sums, total);
+                }
+                for column in (0..columns).step_by(16) {
+                    for r in 0..count {
+                        let to = out.as_mut_ptr().add((row + r) * stride + start + column);
+                        let y = S::load(total.0.as_ptr().add(r * PANEL + column));
+                        S::store(to, then.then::<S>(y, to));
                     }
                 }
             }
@@ -204,8 +200,7 @@ impl Follow for Plain {
 impl Follow for Add {
     #[inline(always)]
     unsafe fn then<S: Wide>(self, y: S::V, p: *const f32) -> S::V {
-        // SAFETY: the caller's promise.
-        unsafe { S::add(y, S::load(p)) }
+        S::add(y, S::load(p))
     }
 }
 
@@ -214,20 +209,16 @@ impl Follow for Highest {
 
     #[inline(always)]
     unsafe fn then<S: Wide>(self, y: S::V, p: *const f32) -> S::V {
-        // SAFETY: the caller's promise.
-        unsafe { S::max(S::load(p), y) }
+        S::max(S::load(p), y)
     }
 }
 
 impl Follow for Activation {
     #[inline(always)]
     unsafe fn then<S: Wide>(self, y: S::V, _: *const f32) -> S::V {
-        // SAFETY: the caller's promise.
-        unsafe {
-            match self {
-                Self::Gelu => gelu::<S>(y),
-                kind => activate::<S, true>(kind, y),
-            }
+        match self {
+            Self::Gelu => gelu::<S>(y),
+            kind => activate::<S, true>(kind, y),
         }
     }
 }

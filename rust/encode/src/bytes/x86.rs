@@ -24,7 +24,7 @@ macro_rules! dot {
         $zero:ident, $load:ident, $spread:ident, $store:ident, |$acc:ident, $a:ident, $b:ident| $dot:expr
         $(, $own:item)?
     ) => {
-        // SAFETY (of every block below): the caller promises the instructions and the pointers.
+        // The caller promises the instructions and the pointers of every function below.
         impl Dot for $name {
             type On = ();
             type I = $vector;
@@ -35,28 +35,23 @@ macro_rules! dot {
             unsafe fn on() {}
             #[inline(always)]
             unsafe fn zero() -> $vector {
-                // SAFETY: see above.
-                unsafe { $zero() }
+                $zero()
             }
             #[inline(always)]
             unsafe fn load(p: *const i32) -> $vector {
-                // SAFETY: see above.
-                unsafe { $load(p.cast()) }
+                $load(p.cast())
             }
             #[inline(always)]
             unsafe fn spread(p: *const i32) -> $vector {
-                // SAFETY: see above.
-                unsafe { $spread(p.read()) }
+                $spread(p.read())
             }
             #[inline(always)]
             unsafe fn store(p: *mut i32, v: $vector) {
-                // SAFETY: see above.
-                unsafe { $store(p.cast(), v) }
+                $store(p.cast(), v)
             }
             #[inline(always)]
             unsafe fn dot($acc: $vector, $a: $vector, $b: $vector) -> $vector {
-                // SAFETY: see above.
-                unsafe { $dot }
+                $dot
             }
             $($own)?
         }
@@ -143,54 +138,51 @@ macro_rules! row {
 #[target_feature(enable = "avx2,fma")]
 #[inline]
 unsafe fn four(words: usize, a: *const i32, b: *const i32, of: Scales, total: *mut f32) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let ones = _mm256_set1_epi16(1);
-        let weights = [Avx2::load(of.weights), Avx2::load(of.weights.add(8))];
-        let mut sums = [[_mm256_setzero_si256(); 2]; 4];
-        for r in 0..4 {
-            // The sum of a group's weights fits in 16 bits, too, so that this is the product of words.
-            let zero = Avx2::spread(of.zero.add(r));
-            sums[r] = [_mm256_madd_epi16(weights[0], zero), _mm256_madd_epi16(weights[1], zero)];
-        }
-        asm!(
-            "2:",
-            "vmovdqu ymm9, [{b}]",
-            "vmovdqu ymm10, [{b} + 32]",
-            "vmovdqu ymm15, [{b} + 64]",
-            row!("0", "ymm0", "ymm1"),
-            row!("1", "ymm2", "ymm3"),
-            row!("2", "ymm4", "ymm5"),
-            row!("3", "ymm6", "ymm7"),
-            "add {a}, 8",
-            "add {b}, 128",
-            "dec {pairs}",
-            "jnz 2b",
-            a = inout(reg) a => _,
-            b = inout(reg) b => _,
-            pairs = inout(reg) words / 2 => _,
-            row = const GROUP_WORDS * 4,
-            inout("ymm0") sums[0][0],
-            inout("ymm1") sums[0][1],
-            inout("ymm2") sums[1][0],
-            inout("ymm3") sums[1][1],
-            inout("ymm4") sums[2][0],
-            inout("ymm5") sums[2][1],
-            inout("ymm6") sums[3][0],
-            inout("ymm7") sums[3][1],
-            in("ymm8") ones,
-            out("ymm9") _, out("ymm10") _, out("ymm11") _, out("ymm12") _,
-            out("ymm13") _, out("ymm14") _, out("ymm15") _,
-            options(nostack, readonly)
-        );
-        for r in 0..4 {
-            let row_scale = _mm256_set1_ps(of.row_scale.add(r).read());
-            for v in 0..2 {
-                let scale = _mm256_mul_ps(_mm256_loadu_ps(of.scale.add(8 * v)), row_scale);
-                let so_far = _mm256_loadu_ps(of.so_far.add(r * of.stride + 8 * v));
-                let value = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sums[r][v]), scale, so_far);
-                _mm256_storeu_ps(total.add(r * PANEL + 8 * v), value);
-            }
+    let ones = _mm256_set1_epi16(1);
+    let weights = [Avx2::load(of.weights), Avx2::load(of.weights.add(8))];
+    let mut sums = [[_mm256_setzero_si256(); 2]; 4];
+    for r in 0..4 {
+        // The sum of a group's weights fits in 16 bits, too, so that this is the product of words.
+        let zero = Avx2::spread(of.zero.add(r));
+        sums[r] = [_mm256_madd_epi16(weights[0], zero), _mm256_madd_epi16(weights[1], zero)];
+    }
+    asm!(
+        "2:",
+        "vmovdqu ymm9, [{b}]",
+        "vmovdqu ymm10, [{b} + 32]",
+        "vmovdqu ymm15, [{b} + 64]",
+        row!("0", "ymm0", "ymm1"),
+        row!("1", "ymm2", "ymm3"),
+        row!("2", "ymm4", "ymm5"),
+        row!("3", "ymm6", "ymm7"),
+        "add {a}, 8",
+        "add {b}, 128",
+        "dec {pairs}",
+        "jnz 2b",
+        a = inout(reg) a => _,
+        b = inout(reg) b => _,
+        pairs = inout(reg) words / 2 => _,
+        row = const GROUP_WORDS * 4,
+        inout("ymm0") sums[0][0],
+        inout("ymm1") sums[0][1],
+        inout("ymm2") sums[1][0],
+        inout("ymm3") sums[1][1],
+        inout("ymm4") sums[2][0],
+        inout("ymm5") sums[2][1],
+        inout("ymm6") sums[3][0],
+        inout("ymm7") sums[3][1],
+        in("ymm8") ones,
+        out("ymm9") _, out("ymm10") _, out("ymm11") _, out("ymm12") _,
+        out("ymm13") _, out("ymm14") _, out("ymm15") _,
+        options(nostack, readonly)
+    );
+    for r in 0..4 {
+        let row_scale = _mm256_set1_ps(of.row_scale.add(r).read());
+        for v in 0..2 {
+            let scale = _mm256_mul_ps(_mm256_loadu_ps(of.scale.add(8 * v)), row_scale);
+            let so_far = _mm256_loadu_ps(of.so_far.add(r * of.stride + 8 * v));
+            let value = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sums[r][v]), scale, so_far);
+            _mm256_storeu_ps(total.add(r * PANEL + 8 * v), value);
         }
     }
 }
@@ -243,8 +235,8 @@ dot!(
         total: *mut f32,
     ) {
         for row in (0..rows).step_by(8) {
-            // SAFETY: the caller's promise; there are more rows up to a whole block, in all that is read and written.
-            unsafe { eight(steps * STEP, a.add(row * stride), b, of.from(row, 0), total.add(row * PANEL)) };
+            // There are more rows up to a whole block, in all that is read and written.
+            eight(steps * STEP, a.add(row * stride), b, of.from(row, 0), total.add(row * PANEL));
         }
     }
 );
@@ -254,23 +246,8 @@ dot!(
 macro_rules! wide_row {
     ($row:literal, $word:literal, $x:literal, $low:literal, $high:literal) => {
         concat!(
-            "vpbroadcastd ",
-            $x,
-            ", [{a} + ",
-            $row,
-            "*{row} + ",
-            $word,
-            "]\n",
-            "vpdpbusd ",
-            $low,
-            ", ",
-            $x,
-            ", zmm16\n",
-            "vpdpbusd ",
-            $high,
-            ", ",
-            $x,
-            ", zmm17\n",
+            "vpbroadcastd ", $x, ", [{a} + ", $row, "*{row} + ", $word, "]\n", "vpdpbusd ", $low, ", ", $x,
+            ", zmm16\n", "vpdpbusd ", $high, ", ", $x, ", zmm17\n",
         )
     };
 }
@@ -305,57 +282,54 @@ macro_rules! wide_word {
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
 #[inline]
 unsafe fn eight(words: usize, a: *const i32, b: *const i32, of: Scales, total: *mut f32) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let weights = [Avx512Vnni::load(of.weights), Avx512Vnni::load(of.weights.add(16))];
-        let mut sums = [[_mm512_setzero_si512(); 2]; 8];
+    let weights = [Avx512Vnni::load(of.weights), Avx512Vnni::load(of.weights.add(16))];
+    let mut sums = [[_mm512_setzero_si512(); 2]; 8];
+    for r in 0..8 {
+        // The sum of a group's weights fits in 16 bits, too, so that this is the product of words.
+        let zero = Avx512Vnni::spread(of.zero.add(r));
+        sums[r] = [_mm512_madd_epi16(weights[0], zero), _mm512_madd_epi16(weights[1], zero)];
+    }
+    asm!(
+        "2:",
+        wide_word!("0", "0"),
+        wide_word!("4", "64"),
+        "add {a}, 8",
+        "add {b}, 128",
+        "add {c}, 128",
+        "dec {pairs}",
+        "jnz 2b",
+        a = inout(reg) a => _,
+        b = inout(reg) b => _,
+        c = inout(reg) b.add(words * 16) => _,
+        pairs = inout(reg) words / 2 => _,
+        row = const GROUP_WORDS * 4,
+        inout("zmm0") sums[0][0],
+        inout("zmm1") sums[0][1],
+        inout("zmm2") sums[1][0],
+        inout("zmm3") sums[1][1],
+        inout("zmm4") sums[2][0],
+        inout("zmm5") sums[2][1],
+        inout("zmm6") sums[3][0],
+        inout("zmm7") sums[3][1],
+        inout("zmm8") sums[4][0],
+        inout("zmm9") sums[4][1],
+        inout("zmm10") sums[5][0],
+        inout("zmm11") sums[5][1],
+        inout("zmm12") sums[6][0],
+        inout("zmm13") sums[6][1],
+        inout("zmm14") sums[7][0],
+        inout("zmm15") sums[7][1],
+        out("zmm16") _, out("zmm17") _, out("zmm18") _, out("zmm19") _,
+        out("zmm20") _, out("zmm21") _,
+        options(nostack, readonly)
+    );
+    for v in 0..2 {
+        let scale = _mm512_loadu_ps(of.scale.add(16 * v));
         for r in 0..8 {
-            // The sum of a group's weights fits in 16 bits, too, so that this is the product of words.
-            let zero = Avx512Vnni::spread(of.zero.add(r));
-            sums[r] = [_mm512_madd_epi16(weights[0], zero), _mm512_madd_epi16(weights[1], zero)];
-        }
-        asm!(
-            "2:",
-            wide_word!("0", "0"),
-            wide_word!("4", "64"),
-            "add {a}, 8",
-            "add {b}, 128",
-            "add {c}, 128",
-            "dec {pairs}",
-            "jnz 2b",
-            a = inout(reg) a => _,
-            b = inout(reg) b => _,
-            c = inout(reg) b.add(words * 16) => _,
-            pairs = inout(reg) words / 2 => _,
-            row = const GROUP_WORDS * 4,
-            inout("zmm0") sums[0][0],
-            inout("zmm1") sums[0][1],
-            inout("zmm2") sums[1][0],
-            inout("zmm3") sums[1][1],
-            inout("zmm4") sums[2][0],
-            inout("zmm5") sums[2][1],
-            inout("zmm6") sums[3][0],
-            inout("zmm7") sums[3][1],
-            inout("zmm8") sums[4][0],
-            inout("zmm9") sums[4][1],
-            inout("zmm10") sums[5][0],
-            inout("zmm11") sums[5][1],
-            inout("zmm12") sums[6][0],
-            inout("zmm13") sums[6][1],
-            inout("zmm14") sums[7][0],
-            inout("zmm15") sums[7][1],
-            out("zmm16") _, out("zmm17") _, out("zmm18") _, out("zmm19") _,
-            out("zmm20") _, out("zmm21") _,
-            options(nostack, readonly)
-        );
-        for v in 0..2 {
-            let scale = _mm512_loadu_ps(of.scale.add(16 * v));
-            for r in 0..8 {
-                let scale = _mm512_mul_ps(scale, _mm512_set1_ps(of.row_scale.add(r).read()));
-                let so_far = _mm512_loadu_ps(of.so_far.add(r * of.stride + 16 * v));
-                let value = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sums[r][v]), scale, so_far);
-                _mm512_storeu_ps(total.add(r * PANEL + 16 * v), value);
-            }
+            let scale = _mm512_mul_ps(scale, _mm512_set1_ps(of.row_scale.add(r).read()));
+            let so_far = _mm512_loadu_ps(of.so_far.add(r * of.stride + 16 * v));
+            let value = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sums[r][v]), scale, so_far);
+            _mm512_storeu_ps(total.add(r * PANEL + 16 * v), value);
         }
     }
 }

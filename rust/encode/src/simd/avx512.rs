@@ -13,7 +13,7 @@ pub struct Avx512Bf16;
 
 macro_rules! sixteen {
     ($name:ident, $dot2:item, $store_low:item) => {
-        // SAFETY (of every block below): the caller promises the instructions and the pointers.
+        // The caller promises the instructions and the pointers of every function below.
         impl Lanes for $name {
             const N: usize = 16;
             const NV: usize = 3;
@@ -22,98 +22,79 @@ macro_rules! sixteen {
 
             #[inline(always)]
             unsafe fn load(p: *const f32) -> __m512 {
-                // SAFETY: see above.
-                unsafe { _mm512_loadu_ps(p) }
+                _mm512_loadu_ps(p)
             }
             #[inline(always)]
             unsafe fn store(p: *mut f32, v: __m512) {
-                // SAFETY: see above.
-                unsafe { _mm512_storeu_ps(p, v) }
+                _mm512_storeu_ps(p, v)
             }
             #[inline(always)]
             unsafe fn splat(x: f32) -> __m512 {
-                // SAFETY: see above.
-                unsafe { _mm512_set1_ps(x) }
+                _mm512_set1_ps(x)
             }
             #[inline(always)]
             unsafe fn spread(p: *const f32) -> __m512 {
-                // SAFETY: see above.
-                unsafe { _mm512_set1_ps(p.read()) }
+                _mm512_set1_ps(p.read())
             }
             #[inline(always)]
             unsafe fn add(a: __m512, b: __m512) -> __m512 {
-                // SAFETY: see above.
-                unsafe { _mm512_add_ps(a, b) }
+                _mm512_add_ps(a, b)
             }
             #[inline(always)]
             unsafe fn sub(a: __m512, b: __m512) -> __m512 {
-                // SAFETY: see above.
-                unsafe { _mm512_sub_ps(a, b) }
+                _mm512_sub_ps(a, b)
             }
             #[inline(always)]
             unsafe fn mul(a: __m512, b: __m512) -> __m512 {
-                // SAFETY: see above.
-                unsafe { _mm512_mul_ps(a, b) }
+                _mm512_mul_ps(a, b)
             }
             #[inline(always)]
             unsafe fn div(a: __m512, b: __m512) -> __m512 {
-                // SAFETY: see above.
-                unsafe { _mm512_div_ps(a, b) }
+                _mm512_div_ps(a, b)
             }
             #[inline(always)]
             unsafe fn fma(a: __m512, b: __m512, c: __m512) -> __m512 {
-                // SAFETY: see above.
-                unsafe { _mm512_fmadd_ps(a, b, c) }
+                _mm512_fmadd_ps(a, b, c)
             }
             #[inline(always)]
             unsafe fn max(a: __m512, b: __m512) -> __m512 {
-                // SAFETY: see above.
-                unsafe { _mm512_max_ps(a, b) }
+                _mm512_max_ps(a, b)
             }
             #[inline(always)]
             unsafe fn min(a: __m512, b: __m512) -> __m512 {
-                // SAFETY: see above.
-                unsafe { _mm512_min_ps(a, b) }
+                _mm512_min_ps(a, b)
             }
             #[inline(always)]
             unsafe fn round(v: __m512) -> __m512 {
-                // SAFETY: see above.
-                unsafe { _mm512_roundscale_ps::<0>(v) }
+                _mm512_roundscale_ps::<0>(v)
             }
             #[inline(always)]
             unsafe fn power(v: __m512) -> __m512 {
-                // SAFETY: see above.
-                unsafe { _mm512_scalef_ps(_mm512_set1_ps(1.0), v) }
+                _mm512_scalef_ps(_mm512_set1_ps(1.0), v)
             }
             #[inline(always)]
             unsafe fn total(v: __m512) -> f32 {
-                // SAFETY: see above.
-                unsafe { _mm512_reduce_add_ps(v) }
+                _mm512_reduce_add_ps(v)
             }
             #[inline(always)]
             unsafe fn largest(v: __m512) -> f32 {
-                // SAFETY: see above.
-                unsafe { _mm512_reduce_max_ps(v) }
+                _mm512_reduce_max_ps(v)
             }
             #[inline(always)]
             unsafe fn first(v: __m512, n: usize, other: __m512) -> __m512 {
-                // SAFETY: see above.
-                unsafe { _mm512_mask_mov_ps(other, ((1u32 << n) - 1) as u16, v) }
+                _mm512_mask_mov_ps(other, ((1u32 << n) - 1) as u16, v)
             }
             #[inline(always)]
             unsafe fn prefetch(p: *const f32) {
-                // SAFETY: see above; a prefetch never faults.
-                unsafe { _mm_prefetch::<_MM_HINT_T1>(p.cast()) }
+                // A prefetch never faults.
+                _mm_prefetch::<_MM_HINT_T1>(p.cast())
             }
             #[inline(always)]
             unsafe fn pair(a: *const u16, b: *const u16, out: *mut f32) {
-                // SAFETY: see above.
-                unsafe {
                     let lower = _mm512_cvtepu16_epi32(_mm256_loadu_si256(a.cast()));
                     let upper = _mm512_cvtepu16_epi32(_mm256_loadu_si256(b.cast()));
                     let words = _mm512_or_si512(lower, _mm512_slli_epi32::<16>(upper));
                     _mm512_storeu_si512(out.cast(), words);
-                }
             }
             $dot2
             $store_low
@@ -141,13 +122,10 @@ sixteen!(
     },
     #[inline(always)]
     unsafe fn store_low(p: *mut u16, v: __m512) {
-        // SAFETY: see above.
-        unsafe {
-            let bits = _mm512_castps_si512(v);
-            let odd = _mm512_and_si512(_mm512_srli_epi32::<16>(bits), _mm512_set1_epi32(1));
-            let sum = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
-            _mm256_storeu_si256(p.cast(), _mm512_cvtepi32_epi16(_mm512_srli_epi32::<16>(sum)));
-        }
+        let bits = _mm512_castps_si512(v);
+        let odd = _mm512_and_si512(_mm512_srli_epi32::<16>(bits), _mm512_set1_epi32(1));
+        let sum = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+        _mm256_storeu_si256(p.cast(), _mm512_cvtepi32_epi16(_mm512_srli_epi32::<16>(sum)));
     }
 );
 
@@ -164,10 +142,8 @@ sixteen!(
     },
     #[inline(always)]
     unsafe fn store_low(p: *mut u16, v: __m512) {
-        // SAFETY: see above; both types are 32 bytes of which every pattern is valid.
-        unsafe {
-            let packed = std::mem::transmute::<__m256bh, __m256i>(_mm512_cvtneps_pbh(v));
-            _mm256_storeu_si256(p.cast(), packed);
-        }
+        // Both types are 32 bytes of which every pattern is valid.
+        let packed = std::mem::transmute::<__m256bh, __m256i>(_mm512_cvtneps_pbh(v));
+        _mm256_storeu_si256(p.cast(), packed);
     }
 );

@@ -31,73 +31,33 @@ pub trait Lanes: Copy + 'static {
     const ROWS: usize = 6;
     type V: Copy;
 
-    /// # Safety
-    /// See the trait; so for all below.
     unsafe fn load(p: *const f32) -> Self::V;
-    /// # Safety
-    /// See the trait.
     unsafe fn store(p: *mut f32, v: Self::V);
-    /// # Safety
-    /// See the trait.
     unsafe fn splat(x: f32) -> Self::V;
     /// The word at `p` in every lane.
     ///
     /// # Safety
     /// One readable word.
     unsafe fn spread(p: *const f32) -> Self::V;
-    /// # Safety
-    /// See the trait.
     unsafe fn add(a: Self::V, b: Self::V) -> Self::V;
-    /// # Safety
-    /// See the trait.
     unsafe fn sub(a: Self::V, b: Self::V) -> Self::V;
-    /// # Safety
-    /// See the trait.
     unsafe fn mul(a: Self::V, b: Self::V) -> Self::V;
-    /// # Safety
-    /// See the trait.
     unsafe fn div(a: Self::V, b: Self::V) -> Self::V;
     /// `a * b + c`, rounded once where the processor can.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn fma(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
-    /// # Safety
-    /// See the trait.
     unsafe fn max(a: Self::V, b: Self::V) -> Self::V;
-    /// # Safety
-    /// See the trait.
     unsafe fn min(a: Self::V, b: Self::V) -> Self::V;
     /// To the nearest integer, ties to even.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn round(v: Self::V) -> Self::V;
     /// `2^v` for whole `v` in -126..=127.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn power(v: Self::V) -> Self::V;
-    /// # Safety
-    /// See the trait.
     unsafe fn total(v: Self::V) -> f32;
-    /// # Safety
-    /// See the trait.
     unsafe fn largest(v: Self::V) -> f32;
     /// The first `n` (at most `N`) lanes of `v`, the rest from `other`.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn first(v: Self::V, n: usize, other: Self::V) -> Self::V;
     /// `acc` plus the products of pairs of bf16: the upper halves first, then the lower.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn dot2(acc: Self::V, a: Self::V, b: Self::V) -> Self::V;
     /// `N` rows of `N` words, `stride` apart, transposed.
-    ///
-    /// # Safety
-    /// See the trait; `N` rows at `from`, and `N` times `N` words at `to`.
     #[inline(always)]
     unsafe fn turn(from: *const f32, stride: usize, to: *mut f32) {
         for i in 0..Self::N {
@@ -117,14 +77,8 @@ pub trait Lanes: Copy + 'static {
     #[inline(always)]
     unsafe fn prefetch(_p: *const f32) {}
     /// `N` bf16, rounded to nearest, ties to even.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn store_low(p: *mut u16, v: Self::V);
     /// `N` words whose lower halves come from `a`, the upper from `b`.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn pair(a: *const u16, b: *const u16, out: *mut f32);
 }
 

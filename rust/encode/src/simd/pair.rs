@@ -18,7 +18,7 @@ macro_rules! halves {
     };
 }
 
-// SAFETY (of every block below): the caller's promise of `N` elements covers half at the pointer and half after.
+// The caller's promise of `N` elements covers half at the pointer and half after.
 impl<S: Lanes> Lanes for Pair<S> {
     const N: usize = 2 * S::N;
     const NV: usize = 1;
@@ -38,62 +38,46 @@ impl<S: Lanes> Lanes for Pair<S> {
     }
     #[inline(always)]
     unsafe fn load(p: *const f32) -> Self::V {
-        // SAFETY: see above.
-        unsafe { [S::load(p), S::load(p.add(S::N))] }
+        [S::load(p), S::load(p.add(S::N))]
     }
     #[inline(always)]
     unsafe fn store(p: *mut f32, v: Self::V) {
-        // SAFETY: see above.
-        unsafe {
-            S::store(p, v[0]);
-            S::store(p.add(S::N), v[1]);
-        }
+        S::store(p, v[0]);
+        S::store(p.add(S::N), v[1]);
     }
     #[inline(always)]
     unsafe fn splat(x: f32) -> Self::V {
-        // SAFETY: see above.
-        unsafe { [S::splat(x); 2] }
+        [S::splat(x); 2]
     }
     #[inline(always)]
     unsafe fn spread(p: *const f32) -> Self::V {
-        // SAFETY: see above.
-        unsafe { [S::spread(p); 2] }
+        [S::spread(p); 2]
     }
     #[inline(always)]
     unsafe fn total(v: Self::V) -> f32 {
-        // SAFETY: see above.
-        unsafe { S::total(S::add(v[0], v[1])) }
+        S::total(S::add(v[0], v[1]))
     }
     #[inline(always)]
     unsafe fn largest(v: Self::V) -> f32 {
-        // SAFETY: see above.
-        unsafe { S::largest(S::max(v[0], v[1])) }
+        S::largest(S::max(v[0], v[1]))
     }
     #[inline(always)]
     unsafe fn first(v: Self::V, n: usize, other: Self::V) -> Self::V {
-        // SAFETY: see above.
-        unsafe { [S::first(v[0], n.min(S::N), other[0]), S::first(v[1], n.saturating_sub(S::N), other[1])] }
+        [S::first(v[0], n.min(S::N), other[0]), S::first(v[1], n.saturating_sub(S::N), other[1])]
     }
     #[inline(always)]
     unsafe fn store_low(p: *mut u16, v: Self::V) {
-        // SAFETY: see above.
-        unsafe {
-            S::store_low(p, v[0]);
-            S::store_low(p.add(S::N), v[1]);
-        }
+        S::store_low(p, v[0]);
+        S::store_low(p.add(S::N), v[1]);
     }
     #[inline(always)]
     unsafe fn pair(a: *const u16, b: *const u16, out: *mut f32) {
-        // SAFETY: see above.
-        unsafe {
-            S::pair(a, b, out);
-            S::pair(a.add(S::N), b.add(S::N), out.add(S::N));
-        }
+        S::pair(a, b, out);
+        S::pair(a.add(S::N), b.add(S::N), out.add(S::N));
     }
     #[inline(always)]
     unsafe fn prefetch(p: *const f32) {
-        // SAFETY: see above.
-        unsafe { S::prefetch(p) }
+        S::prefetch(p)
     }
     #[inline(always)]
     unsafe fn turn(from: *const f32, stride: usize, to: *mut f32) {

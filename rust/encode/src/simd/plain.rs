@@ -11,7 +11,7 @@ pub struct Plain<const N: usize, const NV: usize, const FUSED: bool = false>;
 pub type Portable = Plain<4, 2>;
 
 /// The lanes of [`super::wide::Wide`] on any machine.
-pub type PortableWide = Plain<16, 4, true>;
+pub type PortableWide = Plain<16, 1, true>;
 
 #[inline(always)]
 fn zip<const N: usize>(mut a: [f32; N], b: [f32; N], f: impl Fn(f32, f32) -> f32) -> [f32; N] {
@@ -21,21 +21,20 @@ fn zip<const N: usize>(mut a: [f32; N], b: [f32; N], f: impl Fn(f32, f32) -> f32
     a
 }
 
-// SAFETY (of every block below): the caller promises `N` elements at each pointer.
+// The caller promises `N` elements at each pointer.
 impl<const N: usize, const NV: usize, const FUSED: bool> Lanes for Plain<N, NV, FUSED> {
     const N: usize = N;
     const NV: usize = NV;
+    const ROWS: usize = if FUSED { 2 } else { 6 };
     type V = [f32; N];
 
     #[inline(always)]
     unsafe fn load(p: *const f32) -> [f32; N] {
-        // SAFETY: the caller's promise.
-        unsafe { p.cast::<[f32; N]>().read_unaligned() }
+        p.cast::<[f32; N]>().read_unaligned()
     }
     #[inline(always)]
     unsafe fn store(p: *mut f32, v: [f32; N]) {
-        // SAFETY: the caller's promise.
-        unsafe { p.cast::<[f32; N]>().write_unaligned(v) }
+        p.cast::<[f32; N]>().write_unaligned(v)
     }
     #[inline(always)]
     unsafe fn splat(x: f32) -> [f32; N] {
@@ -43,8 +42,7 @@ impl<const N: usize, const NV: usize, const FUSED: bool> Lanes for Plain<N, NV, 
     }
     #[inline(always)]
     unsafe fn spread(p: *const f32) -> [f32; N] {
-        // SAFETY: the caller's promise.
-        [unsafe { p.read() }; N]
+        [p.read(); N]
     }
     #[inline(always)]
     unsafe fn add(a: [f32; N], b: [f32; N]) -> [f32; N] {
@@ -65,8 +63,12 @@ impl<const N: usize, const NV: usize, const FUSED: bool> Lanes for Plain<N, NV, 
     // Rounded once only if those bits are needed: without the instruction that takes many.
     #[inline(always)]
     unsafe fn fma(mut a: [f32; N], b: [f32; N], c: [f32; N]) -> [f32; N] {
+        if FUSED {
+            fuse(&mut a, &b, &c);
+            return a;
+        }
         for i in 0..N {
-            a[i] = if FUSED { fused(a[i], b[i], c[i]) } else { a[i] * b[i] + c[i] };
+            a[i] = a[i] * b[i] + c[i];
         }
         a
     }
@@ -130,8 +132,7 @@ impl<const N: usize, const NV: usize, const FUSED: bool> Lanes for Plain<N, NV, 
     #[inline(always)]
     unsafe fn store_low(p: *mut u16, v: [f32; N]) {
         for (i, &x) in v.iter().enumerate() {
-            // SAFETY: the caller's promise.
-            unsafe { p.add(i).write(low(x)) }
+            p.add(i).write(low(x))
         }
     }
     #[inline(always)]
@@ -150,6 +151,14 @@ impl<const N: usize, const NV: usize, const FUSED: bool> Lanes for Plain<N, NV, 
 //
 // Where the target has no instruction, `f32::mul_add` calls `fmaf` of the C library, and that of mingw-w64 10
 // adds in f32: when the sum cancels, hardly a digit is right.
+
+/// Replace `a` by `a * b + c`. Not inlined: it is long, and in every kernel.
+#[inline(never)]
+fn fuse<const N: usize>(a: &mut [f32; N], b: &[f32; N], c: &[f32; N]) {
+    for i in 0..N {
+        a[i] = fused(a[i], b[i], c[i]);
+    }
+}
 
 /// Return `a * b + c`, rounded once.
 #[inline(always)]

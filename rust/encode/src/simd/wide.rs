@@ -6,7 +6,7 @@
 //! multiple of 2^-124: subnormal numbers, which some instructions flush to zero and others keep, do not
 //! occur.
 
-use super::plain::Plain;
+use super::plain::PortableWide;
 use super::{low, Lanes};
 
 /// The smallest magnitude of an operand that is not zero, 2^-55, as the bits of a bf16.
@@ -43,20 +43,13 @@ pub trait Wide: Lanes {
     unsafe fn ask(_p: *const f32) {}
 
     /// Round down to a whole number, for magnitudes below 2^22.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn floor(v: Self::V) -> Self::V;
 
     /// The sum of the lanes: of lanes 8 apart, then 4, 2, 1.
-    ///
-    /// # Safety
-    /// See the trait.
     #[inline(always)]
     unsafe fn sum(v: Self::V) -> f32 {
         let mut x = [0.0f32; 16];
-        // SAFETY: the caller's promise.
-        unsafe { Self::store(x.as_mut_ptr(), v) };
+        Self::store(x.as_mut_ptr(), v);
         for apart in [8, 4, 2, 1] {
             for i in 0..apart {
                 x[i] += x[i + apart];
@@ -66,83 +59,54 @@ pub trait Wide: Lanes {
     }
 
     /// 32 operands (see [`operand`]) of two vectors, in order.
-    ///
-    /// # Safety
-    /// See the trait; room for 32 bf16 at `p`.
     #[inline(always)]
     unsafe fn store_operands(p: *mut u16, a: Self::V, b: Self::V) {
         let mut x = [0.0f32; 32];
-        // SAFETY: the caller's promise.
-        unsafe {
-            Self::store(x.as_mut_ptr(), a);
-            Self::store(x.as_mut_ptr().add(16), b);
-            for (i, &x) in x.iter().enumerate() {
-                p.add(i).write(operand(x));
-            }
+        Self::store(x.as_mut_ptr(), a);
+        Self::store(x.as_mut_ptr().add(16), b);
+        for (i, &x) in x.iter().enumerate() {
+            p.add(i).write(operand(x));
         }
     }
 
     /// `2^y` by [`POWERS`] for -100 < y < 100; NaN of NaN. Beyond, below 2^-99 or above 2^99.
-    ///
-    /// # Safety
-    /// See the trait.
     #[inline(always)]
     unsafe fn exp2(y: Self::V) -> Self::V {
-        // SAFETY: the caller's promise. `max` and `min` return the second operand if one is NaN.
-        unsafe {
-            let y = Self::min(Self::splat(120.0), Self::max(Self::splat(-120.0), y));
-            let whole = Self::floor(y);
-            Self::mul(power_part::<Self>(Self::sub(y, whole)), Self::power(whole))
-        }
+        // `max` and `min` return the second operand if one is NaN.
+        let y = Self::min(Self::splat(120.0), Self::max(Self::splat(-120.0), y));
+        let whole = Self::floor(y);
+        Self::mul(power_part::<Self>(Self::sub(y, whole)), Self::power(whole))
     }
 
     /// The lower and the upper bf16 of each word as f32.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn widen(words: Self::V) -> (Self::V, Self::V);
 
     /// Sixteen bytes of whole numbers in 0..=255; of NaN any byte.
-    ///
-    /// # Safety
-    /// See the trait; room for 16 bytes at `p`.
     #[inline(always)]
     unsafe fn store_bytes(p: *mut u8, v: Self::V) {
         let mut x = [0.0f32; 16];
-        // SAFETY: the caller's promise.
-        unsafe {
-            Self::store(x.as_mut_ptr(), v);
-            p.cast::<[u8; 16]>().write_unaligned(x.map(|x| x as u8));
-        }
+        Self::store(x.as_mut_ptr(), v);
+        p.cast::<[u8; 16]>().write_unaligned(x.map(|x| x as u8));
     }
 
     /// `sums + zero * weights` of sixteen whole numbers, nearest f32.
-    ///
-    /// # Safety
-    /// See the trait; sixteen words at both.
     #[inline(always)]
     unsafe fn plus(sums: *const i32, weights: *const i32, zero: i32) -> Self::V {
         let mut x = [0.0f32; 16];
-        // SAFETY: the caller's promise.
-        unsafe {
-            for (i, x) in x.iter_mut().enumerate() {
-                let all = sums.add(i).read();
-                *x = all.wrapping_add(zero.wrapping_mul(weights.add(i).read())) as f32;
-            }
-            Self::load(x.as_ptr())
+        for (i, x) in x.iter_mut().enumerate() {
+            let all = sums.add(i).read();
+            *x = all.wrapping_add(zero.wrapping_mul(weights.add(i).read())) as f32;
         }
+        Self::load(x.as_ptr())
     }
 
     /// The transposed 16 x 16 words of rows that lie end to end.
-    ///
-    /// # Safety
-    /// See the trait; 256 words each.
     #[inline(always)]
     unsafe fn transpose(from: *const f32, to: *mut f32) {
         for i in 0..16 {
             for j in 0..16 {
-                // SAFETY: the caller's promise. As integers: a signalling NaN would be quieted.
-                unsafe { to.cast::<u32>().add(j * 16 + i).write(from.cast::<u32>().add(i * 16 + j).read()) };
+                // As integers: a signalling NaN would be quieted.
+                to.cast::<u32>().add(j * 16 + i).write(from.cast::<u32>().add(i * 16 + j).read());
             }
         }
     }
@@ -151,12 +115,10 @@ pub trait Wide: Lanes {
 /// The polynomial of [`POWERS`].
 #[inline(always)]
 pub unsafe fn power_part<S: Lanes>(f: S::V) -> S::V {
-    // SAFETY: the caller has the instructions of `S`.
-    unsafe {
-        let mut p = S::fma(S::splat(POWERS[3]), f, S::splat(POWERS[2]));
-        p = S::fma(p, f, S::splat(POWERS[1]));
-        S::fma(p, f, S::splat(POWERS[0]))
-    }
+    // Of `S`.
+    let mut p = S::fma(S::splat(POWERS[3]), f, S::splat(POWERS[2]));
+    p = S::fma(p, f, S::splat(POWERS[1]));
+    S::fma(p, f, S::splat(POWERS[0]))
 }
 
 /// `x / 2 * (1 + x P(x^2))` with `x` held within -3.9..=3.9 in the odd polynomial for erf(x / sqrt 2);
@@ -168,28 +130,20 @@ pub unsafe fn power_part<S: Lanes>(f: S::V) -> S::V {
 pub unsafe fn gelu<S: Wide>(x: S::V) -> S::V {
     // Minimax for the error of gelu; fitted for this file.
     const ERF: [f32; 7] = [
-        0.796_171_2,
-        -0.129_738_94,
-        0.017_827_567,
-        -0.001_689_022_3,
-        0.000_102_474_37,
-        -3.540_981_2e-6,
+        0.796_171_2, -0.129_738_94, 0.017_827_567, -0.001_689_022_3, 0.000_102_474_37, -3.540_981_2e-6,
         5.254_278e-8,
     ];
-    // SAFETY: the caller's promise.
-    unsafe {
-        let held = S::max(S::min(x, S::splat(3.9)), S::splat(-3.9));
-        let square = S::mul(held, held);
-        let mut p = S::splat(ERF[6]);
-        for k in (0..6).rev() {
-            p = S::fma(p, square, S::splat(ERF[k]));
-        }
-        let half = S::mul(x, S::splat(0.5));
-        S::fma(S::mul(p, held), half, half)
+    let held = S::max(S::min(x, S::splat(3.9)), S::splat(-3.9));
+    let square = S::mul(held, held);
+    let mut p = S::splat(ERF[6]);
+    for k in (0..6).rev() {
+        p = S::fma(p, square, S::splat(ERF[k]));
     }
+    let half = S::mul(x, S::splat(0.5));
+    S::fma(S::mul(p, held), half, half)
 }
 
-impl Wide for Plain<16, 4, true> {
+impl Wide for PortableWide {
     #[inline(always)]
     unsafe fn floor(mut v: [f32; 16]) -> [f32; 16] {
         for x in &mut v {

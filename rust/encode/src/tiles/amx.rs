@@ -26,8 +26,7 @@ impl Tiles for Amx {
 
     #[inline(always)]
     unsafe fn on() -> On {
-        // SAFETY: the caller promises that tiles are granted.
-        unsafe { On::begin() }
+        On::begin()
     }
 
     /// Tiles 0 to 3 are the sums, 4 and 5 the rows, 6 and 7 the weights: four loads (8 cycles each) behind

@@ -137,8 +137,7 @@ pub unsafe fn attend<M: Tiles>(
 unsafe fn pack_keys<M: Tiles>(size: Size, p: usize, from: *const f32, keys: &mut Buffer) {
     for tile in 0..size.length.div_ceil(TILE) {
         let place = (tile / 2 * size.panels + p) * STEP_WORDS + tile % 2 * TILE_WORDS;
-        // SAFETY: the caller's promise.
-        unsafe { M::transpose(from.add(tile * TILE_WORDS), keys.as_mut_ptr().add(place)) };
+        M::transpose(from.add(tile * TILE_WORDS), keys.as_mut_ptr().add(place));
     }
 }
 
@@ -153,8 +152,7 @@ unsafe fn pack_values<M: Tiles>(size: Size, p: usize, from: *const f32, values: 
     for pair in 0..size.steps * ROW {
         let row = |r: usize| {
             if r < size.length {
-                // SAFETY: the caller's promise.
-                unsafe { from.add(r * ROW) }.cast::<u16>()
+                from.add(r * ROW).cast::<u16>()
             } else {
                 zeros.as_ptr()
             }
@@ -195,11 +193,8 @@ unsafe fn share<M: Wide>(size: Size, scores: *const f32, highest: Option<f32>, s
 /// Like [`share`].
 #[inline(always)]
 unsafe fn power<M: Wide>(scores: *const f32, highest: Option<f32>) -> M::V {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let s = M::load(scores);
-        M::exp2(if let Some(highest) = highest { M::sub(s, M::splat(highest)) } else { s })
-    }
+    let s = M::load(scores);
+    M::exp2(if let Some(highest) = highest { M::sub(s, M::splat(highest)) } else { s })
 }
 
 /// [`power`] of the scores from `j` on, zero beyond the last key.
@@ -208,11 +203,8 @@ unsafe fn power<M: Wide>(scores: *const f32, highest: Option<f32>) -> M::V {
 /// Like [`share`].
 #[inline(always)]
 unsafe fn some<M: Wide>(size: Size, scores: *const f32, highest: Option<f32>, j: usize) -> M::V {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let e = power::<M>(scores.add(j), highest);
-        M::first(e, size.length.saturating_sub(j).min(16), M::splat(0.0))
-    }
+    let e = power::<M>(scores.add(j), highest);
+    M::first(e, size.length.saturating_sub(j).min(16), M::splat(0.0))
 }
 
 /// The values of panel `p` weighted by the shares of `count` rows, divided by the shares' sums, which stay
@@ -230,17 +222,14 @@ unsafe fn weigh<M: Tiles>(
     sums: &mut Buffer,
     to: *mut f32,
 ) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let b = values.as_ptr().add(p * size.steps * STEP_WORDS);
-        let totals = sums.as_mut_ptr();
-        let c = totals.add(TILE * 16);
-        M::mix(count, size.steps, shares, SHARES, b, c, totals);
-        for r in 0..count {
-            let inverse = M::div(M::splat(1.0), M::load(totals.add(r * 16)));
-            let (a, b) = (M::load(c.add(r * PANEL)), M::load(c.add(r * PANEL + 16)));
-            M::store_operands(to.add(r * ROW).cast(), M::mul(a, inverse), M::mul(b, inverse));
-        }
+    let b = values.as_ptr().add(p * size.steps * STEP_WORDS);
+    let totals = sums.as_mut_ptr();
+    let c = totals.add(TILE * 16);
+    M::mix(count, size.steps, shares, SHARES, b, c, totals);
+    for r in 0..count {
+        let inverse = M::div(M::splat(1.0), M::load(totals.add(r * 16)));
+        let (a, b) = (M::load(c.add(r * PANEL)), M::load(c.add(r * PANEL + 16)));
+        M::store_operands(to.add(r * ROW).cast(), M::mul(a, inverse), M::mul(b, inverse));
     }
 }
 

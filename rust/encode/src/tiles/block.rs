@@ -38,15 +38,10 @@ pub const STEP_WORDS: usize = 2 * TILE_WORDS;
 pub trait Tiles: Wide {
     /// While this value is held, this thread's tiles are configured.
     type On;
-    /// # Safety
-    /// See the trait.
     unsafe fn on() -> Self::On;
 
     /// `c[r][j] = sum over k of a[r][k] * b[k][j]` for 1 to 32 rows and 32 columns, `steps` times 32
     /// inner columns. Calls `work` once for each step.
-    ///
-    /// # Safety
-    /// See the trait. `a` has the rows, rounded up to whole tiles, in each of `steps` panels that are
     /// `a_step` words apart; `b` has [`STEP_WORDS`] for each step; `c` has room for the rows, rounded up
     /// likewise, `c_stride` f32 apart.
     #[allow(clippy::too_many_arguments)]
@@ -61,17 +56,14 @@ pub trait Tiles: Wide {
         c_stride: usize,
         work: &mut W,
     ) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            for r in 0..rows {
-                for half in 0..2 {
-                    let sums = row::<Self>(steps, a.add(r * ROW), a_step, b.add(half * TILE_WORDS));
-                    Self::store(c.add(r * c_stride + half * 16), sums);
-                }
+        for r in 0..rows {
+            for half in 0..2 {
+                let sums = row::<Self>(steps, a.add(r * ROW), a_step, b.add(half * TILE_WORDS));
+                Self::store(c.add(r * c_stride + half * 16), sums);
             }
-            for k in 0..steps {
-                work.step(k);
-            }
+        }
+        for k in 0..steps {
+            work.step(k);
         }
     }
 
@@ -90,22 +82,19 @@ pub trait Tiles: Wide {
         c: *mut f32,
         totals: *mut f32,
     ) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            Self::block(rows, steps, a, a_step, b, c, PANEL, &mut Idle);
-            let zero = Self::splat(0.0);
-            for r in 0..rows {
-                let mut total = zero;
-                for k in 0..steps {
-                    let mut parts = (zero, zero);
-                    for p in 0..ROW {
-                        let (first, second) = Self::widen(Self::spread(a.add(k * a_step + r * ROW + p)));
-                        parts = (Self::add(parts.0, first), Self::add(parts.1, second));
-                    }
-                    total = Self::add(total, Self::add(parts.0, parts.1));
+        Self::block(rows, steps, a, a_step, b, c, PANEL, &mut Idle);
+        let zero = Self::splat(0.0);
+        for r in 0..rows {
+            let mut total = zero;
+            for k in 0..steps {
+                let mut parts = (zero, zero);
+                for p in 0..ROW {
+                    let (first, second) = Self::widen(Self::spread(a.add(k * a_step + r * ROW + p)));
+                    parts = (Self::add(parts.0, first), Self::add(parts.1, second));
                 }
-                Self::store(totals.add(r * 16), total);
+                total = Self::add(total, Self::add(parts.0, parts.1));
             }
+            Self::store(totals.add(r * 16), total);
         }
     }
 }
@@ -116,21 +105,18 @@ pub trait Tiles: Wide {
 /// As [`Tiles::block`].
 #[inline(always)]
 unsafe fn row<S: Wide>(steps: usize, a: *const f32, a_step: usize, b: *const f32) -> S::V {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let zero = S::splat(0.0);
-        let mut sum = zero;
-        for k in 0..steps {
-            let mut parts = (zero, zero);
-            for p in 0..ROW {
-                let x = S::widen(S::spread(a.add(k * a_step + p)));
-                let w = S::widen(S::load(b.add(k * STEP_WORDS + p * 16)));
-                parts = (S::fma(x.0, w.0, parts.0), S::fma(x.1, w.1, parts.1));
-            }
-            sum = S::add(sum, S::add(parts.0, parts.1));
+    let zero = S::splat(0.0);
+    let mut sum = zero;
+    for k in 0..steps {
+        let mut parts = (zero, zero);
+        for p in 0..ROW {
+            let x = S::widen(S::spread(a.add(k * a_step + p)));
+            let w = S::widen(S::load(b.add(k * STEP_WORDS + p * 16)));
+            parts = (S::fma(x.0, w.0, parts.0), S::fma(x.1, w.1, parts.1));
         }
-        sum
+        sum = S::add(sum, S::add(parts.0, parts.1));
     }
+    sum
 }
 
 impl Tiles for PortableWide {

@@ -57,24 +57,22 @@ pub unsafe fn run<'s, M: Machine>(
     context.reserve(heads * stride);
     middle.reserve(SLICE.min(body.inner / PANEL) * middle_stride);
     body.embed(sequences, &mut x[..tokens * width])?;
-    // SAFETY: the caller's promise, here and below.
-    unsafe { M::norm(&body.norm, tokens, x, PanelsMut { words: low, stride }) };
+    // Here and below.
+    M::norm(&body.norm, tokens, x, PanelsMut { words: low, stride });
     let blocks = || (0..tokens).step_by(ROWS).map(|first| (first, ROWS.min(tokens - first)));
     for layer in layers {
         progress.check()?;
         for (first, rows) in blocks() {
             let input = Panels { words: &low[first * ROW..], stride };
             let out = PanelsMut { words: &mut projected[first * ROW..], stride };
-            // SAFETY: see above.
-            unsafe { M::linear(&layer.project, &layer.project.whole(), rows, input, Then::Operand(out)) };
+            M::linear(&layer.project, &layer.project.whole(), rows, input, Then::Operand(out));
         }
         let mut first = 0;
         for sequence in sequences {
             let input = Panels { words: &projected[first * ROW..], stride };
             let mut out = PanelsMut { words: &mut context[first * ROW..], stride };
             let distances = body.distances.as_ref();
-            // SAFETY: see above.
-            unsafe { M::attend(body.heads, sequence.len(), input, distances, attention, &mut out) };
+            M::attend(body.heads, sequence.len(), input, distances, attention, &mut out);
             first += sequence.len();
         }
         for (first, rows) in blocks() {

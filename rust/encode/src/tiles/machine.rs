@@ -34,20 +34,16 @@ macro_rules! machine {
             unsafe fn linear(layer: &Linear, part: &Part, rows: usize, input: Panels<'_>, then: Then<'_>) {
                 $(#[$features])*
                 unsafe fn go(layer: &Linear, part: &Part, rows: usize, input: Panels<'_>, then: Then<'_>) {
-                    // SAFETY: the caller's promise.
-                    unsafe { layer.run::<$lanes>(part, rows, input, then) }
+                    layer.run::<$lanes>(part, rows, input, then)
                 }
-                // SAFETY: the caller's promise.
-                unsafe { go(layer, part, rows, input, then) }
+                go(layer, part, rows, input, then)
             }
             unsafe fn norm(norm: &Norm, rows: usize, x: &mut [f32], out: PanelsMut<'_>) {
                 $(#[$features])*
                 unsafe fn go(norm: &Norm, rows: usize, x: &mut [f32], out: PanelsMut<'_>) {
-                    // SAFETY: the caller's promise.
-                    unsafe { norm.panels::<$lanes>(rows, x, out) }
+                    norm.panels::<$lanes>(rows, x, out)
                 }
-                // SAFETY: the caller's promise.
-                unsafe { go(norm, rows, x, out) }
+                go(norm, rows, x, out)
             }
             unsafe fn attend(
                 heads: Heads,
@@ -66,11 +62,9 @@ macro_rules! machine {
                     scratch: &mut Scratch,
                     out: &mut PanelsMut<'_>,
                 ) {
-                    // SAFETY: the caller's promise.
-                    unsafe { attend::<$lanes>(heads, length, projected, distances, scratch, out) }
+                    attend::<$lanes>(heads, length, projected, distances, scratch, out)
                 }
-                // SAFETY: the caller's promise.
-                unsafe { go(heads, length, projected, distances, scratch, out) }
+                go(heads, length, projected, distances, scratch, out)
             }
         }
     };

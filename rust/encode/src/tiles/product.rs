@@ -87,30 +87,28 @@ impl Linear {
         }
         assert!(input.readable(part.inputs.len(), rows));
         let count = part.outputs.len();
-        // SAFETY: the caller's promise; each `then` has room for `rows` rows of the part's outputs.
-        unsafe {
-            match then {
-                Then::Operand(out) => {
-                    assert!(out.writable(count, rows));
-                    let then = Operand { out: out.words.as_mut_ptr(), stride: out.stride };
-                    self.blocks::<M, _>(part, rows, input, then);
-                }
-                Then::Activated(Activation::Gelu, out) => {
-                    assert!(out.writable(count, rows));
-                    let then = Gelu { out: out.words.as_mut_ptr(), stride: out.stride };
-                    self.blocks::<M, _>(part, rows, input, then);
-                }
-                Then::Activated(kind, out) => {
-                    assert!(out.writable(count, rows));
-                    let then = Other { kind, out: out.words.as_mut_ptr(), stride: out.stride };
-                    self.blocks::<M, _>(part, rows, input, then);
-                }
-                Then::Added(out) => {
-                    let stride = self.panels * PANEL;
-                    assert!(out.len() >= rows * stride);
-                    let first = part.outputs.start * PANEL;
-                    self.blocks::<M, _>(part, rows, input, Add { x: out.as_mut_ptr().add(first), stride });
-                }
+        // Each `then` has room for `rows` rows of the part's outputs.
+        match then {
+            Then::Operand(out) => {
+                assert!(out.writable(count, rows));
+                let then = Operand { out: out.words.as_mut_ptr(), stride: out.stride };
+                self.blocks::<M, _>(part, rows, input, then);
+            }
+            Then::Activated(Activation::Gelu, out) => {
+                assert!(out.writable(count, rows));
+                let then = Gelu { out: out.words.as_mut_ptr(), stride: out.stride };
+                self.blocks::<M, _>(part, rows, input, then);
+            }
+            Then::Activated(kind, out) => {
+                assert!(out.writable(count, rows));
+                let then = Other { kind, out: out.words.as_mut_ptr(), stride: out.stride };
+                self.blocks::<M, _>(part, rows, input, then);
+            }
+            Then::Added(out) => {
+                let stride = self.panels * PANEL;
+                assert!(out.len() >= rows * stride);
+                let first = part.outputs.start * PANEL;
+                self.blocks::<M, _>(part, rows, input, Add { x: out.as_mut_ptr().add(first), stride });
             }
         }
     }
@@ -137,28 +135,25 @@ impl Linear {
             lanes: std::marker::PhantomData,
         };
         let mut side = 0;
-        // SAFETY: the caller's promise; the part's weights exist, by the assert in `run`.
-        unsafe {
-            let _on = M::on();
-            for panel in part.outputs.clone() {
-                let b = self.packed.as_ptr().add((panel * self.steps + part.inputs.start) * STEP_WORDS);
-                wait.next = b.wrapping_add(self.steps * STEP_WORDS);
-                let mut row = 0;
-                while row < rows {
-                    let (count, a) = ((rows - row).min(2 * TILE), input.words.as_ptr().add(row * ROW));
-                    M::block(count, steps, a, input.stride, b, places[side], PANEL, &mut wait);
-                    wait.row = row;
-                    wait.panel = panel - part.outputs.start;
-                    wait.rows = count;
-                    wait.sums = places[side];
-                    wait.bias =
-                        if part.bias { self.bias.as_ptr().add(panel * PANEL) } else { zeros.as_ptr() };
-                    side ^= 1;
-                    row += count;
-                }
+        // The part's weights exist, by the assert in `run`.
+        let _on = M::on();
+        for panel in part.outputs.clone() {
+            let b = self.packed.as_ptr().add((panel * self.steps + part.inputs.start) * STEP_WORDS);
+            wait.next = b.wrapping_add(self.steps * STEP_WORDS);
+            let mut row = 0;
+            while row < rows {
+                let (count, a) = ((rows - row).min(2 * TILE), input.words.as_ptr().add(row * ROW));
+                M::block(count, steps, a, input.stride, b, places[side], PANEL, &mut wait);
+                wait.row = row;
+                wait.panel = panel - part.outputs.start;
+                wait.rows = count;
+                wait.sums = places[side];
+                wait.bias = if part.bias { self.bias.as_ptr().add(panel * PANEL) } else { zeros.as_ptr() };
+                side ^= 1;
+                row += count;
             }
-            wait.follow(0, 2 * TILE);
         }
+        wait.follow(0, 2 * TILE);
     }
 }
 
@@ -201,15 +196,13 @@ impl<S: Wide, T: Follow> Waiting<S, T> {
 impl<S: Wide, T: Follow> Between for Waiting<S, T> {
     #[inline(always)]
     unsafe fn step(&mut self, step: usize) {
-        // SAFETY: the caller's promise; asking for a line needs nothing to be there.
-        unsafe {
-            for _ in 0..self.lines {
-                S::ask(self.next);
-                self.next = self.next.wrapping_add(16);
-            }
-            if self.rows > step * self.each {
-                self.follow(step * self.each, self.each);
-            }
+        // Asking for a line needs nothing to be there.
+        for _ in 0..self.lines {
+            S::ask(self.next);
+            self.next = self.next.wrapping_add(16);
+        }
+        if self.rows > step * self.each {
+            self.follow(step * self.each, self.each);
         }
     }
 }
@@ -249,42 +242,32 @@ struct Add {
 impl Follow for Operand {
     #[inline(always)]
     unsafe fn row<S: Wide>(&self, row: usize, panel: usize, a: S::V, b: S::V) {
-        // SAFETY: the caller's promise.
-        unsafe { S::store_operands(self.out.add(panel * self.stride + row * ROW).cast(), a, b) }
+        S::store_operands(self.out.add(panel * self.stride + row * ROW).cast(), a, b)
     }
 }
 
 impl Follow for Gelu {
     #[inline(always)]
     unsafe fn row<S: Wide>(&self, row: usize, panel: usize, a: S::V, b: S::V) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let to = self.out.add(panel * self.stride + row * ROW);
-            S::store_operands(to.cast(), gelu::<S>(a), gelu::<S>(b));
-        }
+        let to = self.out.add(panel * self.stride + row * ROW);
+        S::store_operands(to.cast(), gelu::<S>(a), gelu::<S>(b));
     }
 }
 
 impl Follow for Other {
     #[inline(always)]
     unsafe fn row<S: Wide>(&self, row: usize, panel: usize, a: S::V, b: S::V) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let to = self.out.add(panel * self.stride + row * ROW);
-            let (a, b) = (activate::<S, true>(self.kind, a), activate::<S, true>(self.kind, b));
-            S::store_operands(to.cast(), a, b);
-        }
+        let to = self.out.add(panel * self.stride + row * ROW);
+        let (a, b) = (activate::<S, true>(self.kind, a), activate::<S, true>(self.kind, b));
+        S::store_operands(to.cast(), a, b);
     }
 }
 
 impl Follow for Add {
     #[inline(always)]
     unsafe fn row<S: Wide>(&self, row: usize, panel: usize, a: S::V, b: S::V) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let x = self.x.add(row * self.stride + panel * PANEL);
-            S::store(x, S::add(a, S::load(x)));
-            S::store(x.add(16), S::add(b, S::load(x.add(16))));
-        }
+        let x = self.x.add(row * self.stride + panel * PANEL);
+        S::store(x, S::add(a, S::load(x)));
+        S::store(x.add(16), S::add(b, S::load(x.add(16))));
     }
 }

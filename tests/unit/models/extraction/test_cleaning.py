@@ -8,7 +8,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ketrag_fast.models.extraction import cleaning
+from ketrag_fast.models.extraction import records as cleaning
 
 TEXTS = st.text(st.sampled_from("ab  &;lt\t\n\x00\x7f\x85é\u00a0\u2003")) | st.text()
 

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ketrag_fast.models.extraction.cleaning import MAX_NAME
 from ketrag_fast.models.extraction.heuristic import MAX_ENTITIES, MAX_RELATIONS, SENTENCE, extract
 from ketrag_fast.models.extraction.parse import Parsed
-from ketrag_fast.models.extraction.records import Extraction
+from ketrag_fast.models.extraction.records import MAX_NAME, Extraction
 from tests.property.test_replies import check
 from tests.support.effort import processor_seconds
 

@@ -16,13 +16,9 @@ BORN = RelationRecord("Marie Curie", "Warsaw", "was born in", 8.0)
 WHOLE = Extraction((CURIE, WARSAW), (BORN,))
 TERSE = json.dumps({"e": [list(CURIE), list(WARSAW)], "r": [list(BORN)]})
 KEYED = json.dumps({"entities": [CURIE._asdict(), WARSAW._asdict()], "relations": [BORN._asdict()]})
-DELIMITED = (
-    '("entity"<|>"Marie Curie"<|>person<|>a physicist)##\n("entity"<|>Warsaw<|>place<|>a city)##\n'
-    '("relationship"<|>Marie Curie<|>Warsaw<|>was born in<|>8)<|COMPLETE|>'
-)
 
 
-@pytest.mark.parametrize("text", [TERSE, KEYED, DELIMITED, f"\n {TERSE} \n"])
+@pytest.mark.parametrize("text", [TERSE, KEYED, f"\n {TERSE} \n"])
 def test_every_form_says_the_same(text: str) -> None:
     parsed = parse_reply(text, SOURCE)
     assert (parsed.how, parsed.why, parsed.extraction) == ("clean", None, WHOLE)
@@ -47,7 +43,7 @@ def test_what_is_certain_is_repaired(text: str) -> None:
 
 
 def test_a_reply_cut_anywhere_keeps_what_was_whole() -> None:
-    for text in (TERSE, KEYED, DELIMITED):
+    for text in (TERSE, KEYED):
         most = 0
         for end in range(1, len(text)):
             found = parse_reply(text[:end], SOURCE).extraction
@@ -134,17 +130,9 @@ def test_one_relation(relation: list[object], strength: float | None) -> None:
     assert found.dropped == (strength is None)
 
 
-def test_delimited_records_are_counted() -> None:
-    text = '("entity"<|>Warsaw<|>place)##nonsense<|>x##("entity"<|>Pierre<|>person<|>y)##("entity"<|>Mar'
-    parsed = parse_reply(text, SOURCE)
-    assert parsed.extraction == Extraction((EntityRecord("Pierre", "person", "y"),), (), 3)
-    assert parsed.how == "repaired"
-
-
-def test_names_from_nowhere_are_kept_only_when_asked_for() -> None:
+def test_names_from_nowhere_are_dropped() -> None:
     text = '{"e":[["Berlin","place","x"]],"r":[["Berlin","Rome","y",1]]}'
     assert parse_reply(text, SOURCE).extraction == Extraction(dropped=2)
-    assert len(parse_reply(text, SOURCE, grounded=False).extraction.entities) == 1
 
 
 @pytest.mark.parametrize(
@@ -186,7 +174,6 @@ def test_a_huge_reply_is_read_in_time() -> None:
             '{"e":[["' + "a" * 3_000_000,
             "{" * 2_000_000,
             '"' * 999_999,
-            "<|>##(" * 300_000,
         ):
             parsed = parse_reply(text, SOURCE)
             assert len(parsed.extraction.entities) <= 2_000

@@ -74,8 +74,7 @@ def test_it_keeps_to_a_schema_in_batches(model: LlamaCppModel) -> None:
 
 def test_a_skeleton_is_built_and_its_replies_are_kept(gemma: Path, tmp_path: Path) -> None:
     """From replies that are cut short: the grammar checks each token against a vocabulary of 262,144."""
-    names = sorted((POLAR / "articles").iterdir())[:4]
-    documents = [Document(path.name, path.read_text("utf-8")[:100]) for path in names]
+    documents = [Document(f"{n}.txt", f"Marie Curie was born in Warsaw. This is note {n}.") for n in range(4)]
     llm = f"llama-cpp:{gemma}#plain"
     settings = Settings(
         system="ket-rag", core_selection="uniform", llm=llm, core_ratio=1.0, llm_tokens=32, llm_slots=4

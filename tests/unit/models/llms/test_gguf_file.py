@@ -1,17 +1,17 @@
-"""Damaged, cut and foreign files get a typed error before llama.cpp sees them."""
+"""Damaged, cut and foreign files get a typed error."""
 
 from __future__ import annotations
 
 import struct
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ketrag_fast.errors import BackendError
-from ketrag_fast.models.llms.llama.gguf_file import _BLOCKS, read_gguf
-from tests.support.parts import part
+from ketrag_fast.models.llms.llama.gguf_file import read_gguf
 
 
 def test_the_head_of_a_whole_file(tiny_gguf: Path) -> None:
@@ -34,7 +34,7 @@ def test_a_file_cut_short(tiny_gguf: Path, tmp_path: Path, share: float) -> None
         read_gguf(path)
 
 
-def test_files_that_are_no_model(tmp_path: Path) -> None:
+def test_files_that_are_no_model(tmp_path: Path, llama_cpp: Any) -> None:
     with pytest.raises(BackendError, match="no such file"):
         read_gguf(tmp_path / "none.gguf")
     with pytest.raises(BackendError, match="is a folder"):
@@ -44,7 +44,7 @@ def test_files_that_are_no_model(tmp_path: Path) -> None:
     with pytest.raises(BackendError, match="not a GGUF"):
         read_gguf(path)
     path.write_bytes(b"GGUF" + struct.pack("<IQQ", 1, 0, 0))
-    with pytest.raises(BackendError, match="version 1"):
+    with pytest.raises(BackendError, match="truncated or damaged"):
         read_gguf(path)
 
 
@@ -60,10 +60,3 @@ def test_no_damage_of_the_head_is_anything_but_an_error_or_a_head(
     path.write_bytes(content)
     with pytest.raises(BackendError):  # at the latest because the rest is missing
         read_gguf(path)
-
-
-def test_the_sizes_of_blocks_are_those_of_the_format() -> None:
-    constants = part("gguf.constants", "checks")
-    for kind, sizes in constants.GGML_QUANT_SIZES.items():
-        if int(kind) in _BLOCKS:
-            assert _BLOCKS[int(kind)] == sizes, kind

@@ -14,7 +14,7 @@ import pytest
 
 from ketrag_fast.errors import BackendError, ConfigError
 from ketrag_fast.models.llms.llama.chat_template import ChatTemplate
-from ketrag_fast.models.llms.llama.model import LlamaCppModel, Tuning
+from ketrag_fast.models.llms.llama.model import LlamaCppModel
 from ketrag_fast.models.llms.protocol import Limits, ModelReply, Prompt
 from ketrag_fast.models.llms.registry import ModelOptions, open_model
 from tests.support.gguf_model import TINY, write_model
@@ -89,11 +89,10 @@ def test_a_reply_depends_on_its_own_prompt_alone(model: LlamaCppModel, tiny_gguf
         alone.close()
 
 
-@pytest.mark.parametrize("shared", [True, False])
-def test_several_at_once(tiny_gguf: Path, shared: bool, model: LlamaCppModel) -> None:
+def test_several_at_once(tiny_gguf: Path, model: LlamaCppModel) -> None:
     many = [Prompt(n, INSTRUCTIONS, f"{TEXTS[n % 5]} Number {n}.") for n in range(9)]
     single = by_number(model.replies(many, LIMITS))
-    several = LlamaCppModel(tiny_gguf, slots=4, tuning=Tuning(shared=shared))
+    several = LlamaCppModel(tiny_gguf, slots=4)
     replies = by_number(several.replies(iter(many), LIMITS))
     assert several.slots == 4
     several.close()
@@ -102,22 +101,6 @@ def test_several_at_once(tiny_gguf: Path, shared: bool, model: LlamaCppModel) ->
         check(reply)
     # sums round differently in company: not to the bit, but the random model's choices are far apart
     assert sum(replies[n].text == single[n].text for n in range(9)) >= 8
-
-
-@pytest.mark.parametrize("slots", [1, 3])
-def test_forced_tokens_in_one_batch_change_nothing(tiny_gguf: Path, slots: int) -> None:
-    texts = []
-    for forced in ("batch", "single"):
-        opened = LlamaCppModel(tiny_gguf, slots=slots, tuning=Tuning(forced=forced))  # type: ignore[arg-type]
-        texts.append({n: r.text for n, r in by_number(opened.replies(prompts(), LIMITS)).items()})
-        opened.close()
-    assert texts[0] == texts[1]
-
-
-def test_a_reply_that_is_forced_from_end_to_end(model: LlamaCppModel) -> None:
-    schema = {"type": "object", "properties": {"a": {"const": "always this"}}}
-    (reply,) = model.replies(prompts()[:1], replace(LIMITS, schema=schema))
-    assert (reply.text, reply.finish) == ('{"a":"always this"}', "stop")
 
 
 def test_prompts_are_read_as_slots_get_free(tiny_gguf: Path) -> None:
@@ -132,7 +115,7 @@ def test_prompts_are_read_as_slots_get_free(tiny_gguf: Path) -> None:
     replies = opened.replies(slowly(), LIMITS)
     next(replies)
     assert len(read) <= 3
-    replies.close()  # type: ignore[attr-defined]
+    replies.close()
     assert len(read) <= 3
     assert len(by_number(opened.replies(prompts(), LIMITS))) == 5
     opened.close()

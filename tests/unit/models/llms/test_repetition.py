@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ketrag_fast.models.llms.llama.decoding import repeats
+from ketrag_fast.models.llms.llama.slots import repeats
 
 
 @settings(max_examples=50, deadline=None)

@@ -14,8 +14,8 @@ import pytest
 
 from ketrag_fast import Document, Index, Settings, Theme, Themes
 from ketrag_fast.errors import Cancelled, InputError, ModeUnavailable, UnknownName
+from ketrag_fast.query.themes.clusters import FoundThemes
 from ketrag_fast.query.themes.describe import ThemeFinder
-from ketrag_fast.query.themes.found import FoundThemes
 from tests import small_model
 
 SHIPS_TEXT, BREAD_TEXT, STARS_TEXT = (

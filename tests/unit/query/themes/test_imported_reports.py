@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ketrag_fast.query.themes.notes import THEMES, covering_reports
+from ketrag_fast.query.answer.notes import THEMES, covering_reports
 from ketrag_fast.types import Passage, ThemeSummary
 
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from ketrag_fast.query.document_dates import date_in
-from ketrag_fast.query.themes.periods import periods_of
+from ketrag_fast.query.dates import date_in, periods_of
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ketrag_fast.errors import BackendError
-from ketrag_fast.models.embedders.quiet_imports import import_quietly
 from ketrag_fast.models.llms.protocol import Prompt
+from ketrag_fast.models.optional_imports import import_quietly
 
 PLAIN: Final = "plain"
 _MARK: Final = "[[ketrag-{}]]"

@@ -1,46 +1,33 @@
 """`llama-cpp:PATH.gguf`: a local LLM, run with the low-level API of llama-cpp-python.
 
 Several prompts run at once. They share the evaluated instructions (a prefix that is computed once and
-copied), and each step decodes one token, or several that the grammar forces, for all of them in one batch;
-when a reply ends, the next prompt takes its slot. Decoding is greedy with a grammar made from the schema, so
-a reply only depends on its prompt. This is exact with one slot; with several, batching may change rounding.
+copied), and each step decodes one token for all of them in one batch; when a reply ends, the next prompt
+takes its slot. Decoding is greedy with a grammar made from the schema, so a reply only depends on its prompt.
+This is exact with one slot; with several, batching may change rounding.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, Literal
 
-from ketrag_fast.errors import BackendError, BackendMissing, ConfigError
+from ketrag_fast.errors import BackendError, ConfigError
 from ketrag_fast.models.embedders.fingerprint import digest
 from ketrag_fast.models.llms.llama.chat_template import PLAIN, ChatTemplate
-from ketrag_fast.models.llms.llama.decoding import ForcedTokens
-from ketrag_fast.models.llms.llama.gguf_file import read_gguf
-from ketrag_fast.models.llms.llama.json_form import form_of, grammar_of
-from ketrag_fast.models.llms.llama.memory import cores, free_memory, require_memory
+from ketrag_fast.models.llms.llama.gguf_file import cores, free_memory, read_gguf
+from ketrag_fast.models.llms.llama.grammar import grammar_of
 from ketrag_fast.models.llms.llama.slots import Slots
-from ketrag_fast.models.llms.llama.weights import EXTRA, LlamaWeights, WeightsChoice
+from ketrag_fast.models.llms.llama.weights import LlamaWeights, WeightsChoice
 from ketrag_fast.models.llms.protocol import Cancel, Limits, ModelIdentity, ModelReply, Prompt
 from ketrag_fast.models.llms.registry import ModelOptions
 
-RULE: Final = "greedy, compact grammar, forced text in its own tokens/1"
+RULE: Final = "greedy, compact grammar/2"
 DEFAULT_SLOTS: Final = 8
 _MOST_SLOTS: Final = 64
 _SMALL: Final = 32 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Tuning:
-    """Options that only change speed. `shared`: one KV cache for all sequences."""
-
-    forced: ForcedTokens = "batch"
-    shared: bool = False
-    flash: bool = False
 
 
 def open_model(spec: str, rest: str, options: ModelOptions) -> LlamaCppModel:
@@ -72,11 +59,8 @@ class LlamaCppModel:
         context: int | None = None,
         threads: int = 0,
         template: Literal["model", "plain"] = "model",
-        tuning: Tuning | None = None,
     ) -> None:
         self._file = read_gguf(path)
-        if find_spec("llama_cpp") is None:
-            raise BackendMissing("llama_cpp is not installed", hint=f"pip install 'ketrag-fast[{EXTRA}]'")
         if slots > _MOST_SLOTS:
             raise ConfigError(f"slots must be at most {_MOST_SLOTS}, got {slots}")
         trained = self._file.context
@@ -93,7 +77,6 @@ class LlamaCppModel:
         self._slots, self._threads = slots or DEFAULT_SLOTS, threads or few
         self._limit = context or trained or 4096
         self._template = template
-        self._tuning = tuning or Tuning()
         self._opened: Slots | None = None
         self._weights: LlamaWeights | None = None
         self._busy = False
@@ -108,7 +91,7 @@ class LlamaCppModel:
             library = "unknown"
         details = {
             "architecture": self._file.architecture,
-            "name": str(self._file.facts.get("general.name", "")),
+            "name": self._file.facts.get("general.name", ""),
             "bytes": self._file.size,
             "library": f"llama-cpp-python {library}",
             "template": self._template,
@@ -156,10 +139,7 @@ class LlamaCppModel:
     ) -> Iterator[str | ModelReply]:
         if self._busy:
             raise ConfigError("the model is in use; open it again for concurrent use")
-        grammar = None
-        if limits.schema is not None:
-            form = form_of(limits.schema)
-            grammar = (form, grammar_of(form))
+        grammar = None if limits.schema is None else grammar_of(limits.schema)
         self._busy = True
         try:
             yield from self._ready.run(iter(prompts), limits, grammar, cancel, pieces=pieces)
@@ -170,7 +150,12 @@ class LlamaCppModel:
         """Load the weights if necessary. Raises Cancelled when `cancel` returns True."""
         if self._opened is None:
             free = free_memory()
-            require_memory(self._file, free)
+            if free is not None and self._file.size > free:  # every token would read it from the disk
+                raise BackendError(
+                    f"{self._file.path} needs {self._file.size / 2**20:,.0f} MB, "
+                    f"but {free / 2**20:,.0f} MB of memory are free",
+                    hint="use a smaller model or a smaller quantisation (Q4_K_M)",
+                )
             weights = self._weights = LlamaWeights(self._file.path, cancel)
             source = None if self._template == PLAIN else self._file.template
             template = ChatTemplate(source, weights.sign(weights.bos), weights.sign(weights.eos))
@@ -182,9 +167,6 @@ class LlamaCppModel:
                 slots=self._slots,
                 limit=self._limit,
                 threads=self._threads,
-                forced=self._tuning.forced,
-                shared=self._tuning.shared,
-                flash=self._tuning.flash,
                 free=None if free is None else free - self._file.size,
             )
 

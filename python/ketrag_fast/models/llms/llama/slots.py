@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import codecs
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any, Final, Literal
-
-import numpy as np
 
 from ketrag_fast.errors import BackendError
 from ketrag_fast.models.llms.llama.chat_template import ChatTemplate, TemplatePiece
-from ketrag_fast.models.llms.llama.decoding import Decoding, ForcedTokens
-from ketrag_fast.models.llms.llama.gguf_file import GgufFile
-from ketrag_fast.models.llms.llama.memory import fitting_slots, free_memory, round_up_tokens
-from ketrag_fast.models.llms.llama.weights import LlamaWeights, WeightsChoice, complaint
-from ketrag_fast.models.llms.protocol import Cancel, Limits, ModelReply, Prompt
+from ketrag_fast.models.llms.llama.gguf_file import GgufFile, free_memory, round_up_tokens
+from ketrag_fast.models.llms.llama.weights import (
+    BATCH,
+    AbortedError,
+    LlamaContext,
+    LlamaWeights,
+    SlotTokens,
+    WeightsChoice,
+    make_grammar,
+)
+from ketrag_fast.models.llms.protocol import Cancel, Finish, Limits, ModelReply, Prompt
 
 
 class Slots:
@@ -31,15 +35,12 @@ class Slots:
         slots: int,
         limit: int,
         threads: int,
-        forced: ForcedTokens,
-        shared: bool,
-        flash: bool,
         free: int | None,
     ) -> None:
         self.weights = weights
         self._file, self._choice, self._template = file, choice, template
         self._wanted, self._limit, self._threads = slots, limit, threads
-        self._forced, self._shared, self._flash, self._free = forced, shared, flash, free
+        self._free = free
         self._context: LlamaContext | None = None
         self._prefix: tuple[str, list[int]] | None = None
         self._replies: dict[int, Decoding] = {}
@@ -71,7 +72,13 @@ class Slots:
         return [token for piece in pieces for token in self.weights.tokenise(piece.text, own=piece.own)]
 
     def run(
-        self, prompts: Iterator[Prompt], limits: Limits, grammar: Any, cancel: Cancel | None, *, pieces: bool
+        self,
+        prompts: Iterator[Prompt],
+        limits: Limits,
+        grammar: str | None,
+        cancel: Cancel | None,
+        *,
+        pieces: bool,
     ) -> Iterator[str | ModelReply]:
         """Yield replies as they end, and with `pieces` (for one prompt) their text as it grows."""
         wanted = 1 if pieces else self._wanted
@@ -115,7 +122,7 @@ class Slots:
                 yield new
 
     def _admit(
-        self, prompt: Prompt, limits: Limits, grammar: Any, cancel: Cancel | None, wanted: int
+        self, prompt: Prompt, limits: Limits, grammar: str | None, cancel: Cancel | None, wanted: int
     ) -> Literal[True] | ModelReply | None:
         """Return True if the prompt got a slot, a reply if it never can, None if it must wait."""
         prefix, rest = self.tokens(prompt)
@@ -147,7 +154,14 @@ class Slots:
             self._paid = False
         slot = next(slot for slot in range(context.slots) if slot not in self._replies)
         decoding = Decoding(
-            prompt.number, len(prefix), rest, limits, cap, self.weights, self._choice, grammar, self._forced
+            prompt.number,
+            len(prefix),
+            rest,
+            limits=limits,
+            cap=cap,
+            weights=self.weights,
+            choice=self._choice,
+            grammar=grammar,
         )
         if not self._paid:
             decoding.tokens_shared, self._paid = 0, True
@@ -163,10 +177,8 @@ class Slots:
         room = min(round_up_tokens(taken + taken // 2 + cap), max(round_up_tokens(self._limit), 256))
         free = free_memory()
         known = [bytes_ for bytes_ in (free, self._free) if bytes_ is not None]
-        slots = fitting_slots(self._file, wanted, room, BATCH, min(known) if known else None)
-        self._context = LlamaContext(
-            self.weights, slots, room, self._threads, shared=self._shared, flash=self._flash
-        )
+        slots = self._file.fitting_slots(wanted, room, BATCH, min(known) if known else None)
+        self._context = LlamaContext(self.weights, slots, room, self._threads)
         self._made_for = wanted
         return self._context
 
@@ -212,138 +224,111 @@ class Slots:
         self._replies.clear()
 
 
-BATCH: Final = 512
-_ABORTED: Final = 2
-_SHORT: Final = 32  # tokens
-_SOON: Final = 0.1  # seconds
+_LOOK_EVERY: Final = 16
+_TIMES: Final = 4
+"""A passage repeated this often in a row ends the reply."""
+_SHORTEST: Final = 240
+_LONGEST_TURN: Final = 600
+_PROBE: Final = 24
 
 
-class AbortedError(Exception):
-    """The work was cancelled while it computed."""
-
-
-@dataclass(frozen=True, slots=True)
-class SlotTokens:
-    """Tokens of a slot for the next batch. `wants`: whether logits after the last token are needed."""
-
-    slot: int
-    start: int
-    tokens: Sequence[int]
-    wants: bool
-
-
-class LlamaContext:
-    """A context of `slots` sequences of up to `room` tokens. Raises BackendError if out of memory."""
+class Decoding:
+    """A prompt in a slot. `pending` are the tokens to evaluate next, from position `start` on."""
 
     def __init__(
-        self, weights: LlamaWeights, slots: int, room: int, threads: int, *, shared: bool, flash: bool
+        self,
+        number: int,
+        prefix: int,
+        tokens: list[int],
+        *,
+        limits: Limits,
+        cap: int,
+        weights: LlamaWeights,
+        choice: WeightsChoice,
+        grammar: str | None,
     ) -> None:
-        self._weights, self._api = weights, weights.api
-        self.slots, self.room, self.shared = slots, room, shared
-        api = self._api
-        parameters = api.llama_context_default_params()
-        parameters.n_ctx = room * (slots + 1)
-        parameters.n_batch = parameters.n_ubatch = BATCH
-        parameters.n_seq_max = slots + 1
-        parameters.kv_unified = shared
-        parameters.n_threads = parameters.n_threads_batch = threads
-        parameters.flash_attn_type = (
-            api.LLAMA_FLASH_ATTN_TYPE_ENABLED if flash else api.LLAMA_FLASH_ATTN_TYPE_DISABLED
-        )
-        parameters.no_perf = True
-        self._stop: Callable[[], bool] | None = None
-        self._last = 0.0
-        self._raised: BaseException | None = None
-        self._callback = api.ggml_abort_callback(self._should_abort)
-        self.pointer = api.llama_init_from_model(weights.pointer, parameters)
-        if not self.pointer:
-            raise BackendError(
-                f"llama.cpp cannot create a context of {slots} times {room:,} tokens: {complaint()}",
-                hint="use fewer --llm-slots or a smaller --llm-context",
-            )
-        self._memory = api.llama_get_memory(self.pointer)
-        self._batch = api.llama_batch_init(BATCH, 0, 1)
-        shape = (BATCH,)
-        self._tokens = np.ctypeslib.as_array(self._batch.token, shape)
-        self._places = np.ctypeslib.as_array(self._batch.pos, shape)
-        self._outputs = np.ctypeslib.as_array(self._batch.logits, shape)
-        np.ctypeslib.as_array(self._batch.n_seq_id, shape)[:] = 1
-        self.prefix: tuple[int, ...] = ()
+        self.number = number
+        self.tokens_in = prefix + len(tokens)
+        self.tokens_shared = prefix
+        self.start, self.pending = prefix, list(tokens)
+        self.text = ""
+        self.streamed = 0  # number of characters already streamed
+        self.tokens_out = 0
+        self.finish: Finish | None = None
+        self.error: str | None = None
+        self._seconds, self._cap, self._weights, self._choice = limits.seconds, cap, weights, choice
+        self._began = time.monotonic()
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._grammar: Any = make_grammar(weights, grammar) if grammar else None
 
     def close(self) -> None:
-        """Release the memory."""
-        if self.pointer:
-            self._api.llama_batch_free(self._batch)
-            self._api.llama_free(self.pointer)
-            self.pointer = None
+        """Free the state of the grammar."""
+        if self._grammar is not None:
+            self._weights.api.llama_sampler_free(self._grammar)
+            self._grammar = None
 
-    def set_prefix(self, tokens: Sequence[int], stop: Callable[[], bool] | None) -> None:
-        """Evaluate the prefix of all sequences. No slot may be in use."""
-        self.prefix = ()
-        self._api.llama_memory_clear(self._memory, True)
-        for at in range(0, len(tokens), BATCH):
-            part = tokens[at : at + BATCH]
-            self.decode([SlotTokens(-1, at, part, wants=False)], stop)
-        self.prefix = tuple(tokens)
+    def evaluated(self, count: int) -> None:
+        """Record that the first `count` pending tokens are in the context."""
+        self.start += count
+        del self.pending[:count]
 
-    def begin(self, slot: int) -> None:
-        """Reset a slot to the prefix."""
-        self.end(slot)
-        if self.prefix:
-            self._api.llama_memory_seq_cp(self._memory, 0, slot + 1, -1, -1)
+    def choose(self, logits: Any) -> None:
+        """Choose the next token, after all pending ones have been evaluated."""
+        token = self._choice.best(logits, self._grammar)
+        if token is None:
+            self.finish, self.error = "error", "the model has no token that the grammar allows"
+            return
+        if token in self._weights.ends:
+            self._flush()
+            self.finish = "stop"
+            return
+        if self._grammar is not None:
+            self._weights.api.llama_sampler_accept(self._grammar, token)
+        self.tokens_out += 1
+        self.pending.append(token)
+        self.text += self._decoder.decode(self._weights.piece(token))
+        if self.tokens_out >= self._cap:
+            self.finish = "length"
+        elif self.tokens_out % _LOOK_EVERY == 0 and repeats(self.text):
+            self.finish = "repetition"
 
-    def end(self, slot: int) -> None:
-        """Clear a slot."""
-        self._api.llama_memory_seq_rm(self._memory, slot + 1, -1, -1)
+    def look_at_clock(self) -> None:
+        """End the reply if its time limit is reached."""
+        is_late = self._seconds is not None and time.monotonic() - self._began > self._seconds
+        if self.finish is None and is_late:
+            self.finish = "time"
 
-    def decode(self, works: Sequence[SlotTokens], stop: Callable[[], bool] | None) -> list[Any]:
-        """Run all requests in one batch; return for each the logits f32[vocabulary], or None if not wanted.
+    def reply(self, finish: Finish | None = None) -> ModelReply:
+        """Return the reply so far; `finish` overrides the reason why it ended."""
+        self._flush()
+        return ModelReply(
+            self.number,
+            self.text,
+            finish or self.finish or "cancelled",
+            self.tokens_in,
+            self.tokens_out,
+            self.tokens_shared,
+            time.monotonic() - self._began,
+            self.error,
+        )
 
-        The logits are views that the next call overwrites. Raises AbortedError, BackendError.
-        """
-        at = 0
-        ends = []
-        for work in works:
-            count = len(work.tokens)
-            self._tokens[at : at + count] = work.tokens
-            self._places[at : at + count] = range(work.start, work.start + count)
-            self._outputs[at : at + count] = 0
-            for row in range(at, at + count):
-                self._batch.seq_id[row][0] = work.slot + 1
-            at += count
-            self._outputs[at - 1] = work.wants
-            ends.append(at - 1)
-        self._batch.n_tokens = at
-        self._run(stop)
-        return [self._logits(end) if work.wants else None for work, end in zip(works, ends, strict=True)]
+    def _flush(self) -> None:
+        self.text += self._decoder.decode(b"", final=True)
+        self._decoder.reset()
 
-    def _run(self, stop: Callable[[], bool] | None) -> None:
-        # Hundreds of calls within a short step would cost more than they save.
-        asks = stop is not None and (self._batch.n_tokens > _SHORT or self._last > _SOON)
-        self._stop = stop
-        callback = self._callback if asks else self._api.ggml_abort_callback(0)
-        self._api.llama_set_abort_callback(self.pointer, callback, None)
-        began = time.monotonic()
-        code = self._api.llama_decode(self.pointer, self._batch)
-        self._last = time.monotonic() - began
-        raised, self._raised = self._raised, None
-        if raised is not None:
-            raise raised
-        if code == _ABORTED:
-            raise AbortedError
-        if code:
-            raise BackendError(f"llama.cpp cannot decode (code {code}): {complaint()}")
 
-    def _should_abort(self, _: Any) -> bool:
-        """Return whether to abort; llama.cpp calls this, and no exception may pass through it."""
-        try:
-            return self._stop is not None and self._stop()
-        except BaseException as error:  # noqa: BLE001 - Ctrl-C too; it is raised again after the call
-            self._raised = error
-            return True
+def repeats(text: str) -> bool:
+    """Return whether a text ends with a passage of up to 600 characters, four times or more in a row.
 
-    def _logits(self, row: int) -> Any:
-        pointer = self._api.llama_get_logits_ith(self.pointer, row)
-        if not pointer:
-            raise BackendError("llama.cpp returned no logits for a requested token")
-        return np.ctypeslib.as_array(pointer, (self._weights.tokens,))
+    Short passages must fill 240 characters, so that a row of dots or a table rule does not count.
+    """
+    tail = text[-_TIMES * _LONGEST_TURN - _PROBE :]
+    if len(tail) < _SHORTEST:
+        return False
+    probe = tail[-_PROBE:]
+    at = tail.rfind(probe, 0, len(tail) - 1)
+    if at < 0:
+        return False
+    turn = len(tail) - _PROBE - at
+    length = max(_TIMES * turn, _SHORTEST)
+    return turn <= _LONGEST_TURN and len(tail) >= length and tail[-length:-turn] == tail[-(length - turn) :]

@@ -113,7 +113,7 @@ pub fn concept_graph(
     let least = least.max(1);
     let incidence = Incidence::new(chunk_concepts, least)?;
     if !theta.is_finite() {
-        return Err(Error::input(format!("{theta} is not a valid similarity threshold")));
+        return Err(Error::input(format!("the similarity threshold must be finite, got {theta}")));
     }
     let threshold = theta.min(ONE);
     progress.expect(incidence.ids.len() as u64);

@@ -3,6 +3,9 @@
 //! A lane is a group of 64-bit words that are processed together. The algorithms in [`super::slices`] are
 //! written once, generically over this trait. Only these operations differ.
 
+// The trait says once what a caller promises.
+#![allow(unsafe_op_in_unsafe_fn)]
+
 /// A vector of [`Self::WORDS`] 64-bit words.
 ///
 /// # Safety
@@ -23,18 +26,14 @@ pub unsafe trait Lane: Copy {
     /// Adds three bits of equal weight at every position: (sum, carry).
     #[inline(always)]
     unsafe fn full_add(a: Self, b: Self, c: Self) -> (Self, Self) {
-        // SAFETY: the caller guarantees the instruction set; no memory is accessed.
-        unsafe {
-            let half = a.xor(b);
-            (half.xor(c), a.and(b).or(half.and(c)))
-        }
+        let half = a.xor(b);
+        (half.xor(c), a.and(b).or(half.and(c)))
     }
 
     /// Adds two bits of equal weight at every position: (sum, carry).
     #[inline(always)]
     unsafe fn half_add(a: Self, b: Self) -> (Self, Self) {
-        // SAFETY: as above.
-        unsafe { (a.xor(b), a.and(b)) }
+        (a.xor(b), a.and(b))
     }
 }
 
@@ -73,13 +72,13 @@ unsafe impl Lane for Plain {
     }
     #[inline(always)]
     unsafe fn load(from: *const u64) -> Self {
-        // SAFETY: the caller passes four readable words.
-        Self(unsafe { from.cast::<[u64; 4]>().read_unaligned() })
+        // The caller passes four readable words.
+        Self(from.cast::<[u64; 4]>().read_unaligned())
     }
     #[inline(always)]
     unsafe fn store(self, to: *mut u64) {
-        // SAFETY: the caller passes four writable words.
-        unsafe { to.cast::<[u64; 4]>().write_unaligned(self.0) }
+        // The caller passes four writable words.
+        to.cast::<[u64; 4]>().write_unaligned(self.0)
     }
     #[inline(always)]
     unsafe fn and(self, other: Self) -> Self {
@@ -116,43 +115,37 @@ pub mod x86 {
 
         #[inline(always)]
         unsafe fn zero() -> Self {
-            // SAFETY: AVX2 is available.
-            Self(unsafe { _mm256_setzero_si256() })
+            Self(_mm256_setzero_si256())
         }
         #[inline(always)]
         unsafe fn ones() -> Self {
-            // SAFETY: AVX2 is available.
-            Self(unsafe { _mm256_set1_epi64x(-1) })
+            Self(_mm256_set1_epi64x(-1))
         }
         #[inline(always)]
         unsafe fn load(from: *const u64) -> Self {
-            // SAFETY: AVX2 is available; four readable words.
-            Self(unsafe { _mm256_loadu_si256(from.cast()) })
+            // Four readable words.
+            Self(_mm256_loadu_si256(from.cast()))
         }
         #[inline(always)]
         unsafe fn store(self, to: *mut u64) {
-            // SAFETY: AVX2 is available; four writable words.
-            unsafe { _mm256_storeu_si256(to.cast(), self.0) }
+            // Four writable words.
+            _mm256_storeu_si256(to.cast(), self.0)
         }
         #[inline(always)]
         unsafe fn and(self, other: Self) -> Self {
-            // SAFETY: AVX2 is available.
-            Self(unsafe { _mm256_and_si256(self.0, other.0) })
+            Self(_mm256_and_si256(self.0, other.0))
         }
         #[inline(always)]
         unsafe fn or(self, other: Self) -> Self {
-            // SAFETY: AVX2 is available.
-            Self(unsafe { _mm256_or_si256(self.0, other.0) })
+            Self(_mm256_or_si256(self.0, other.0))
         }
         #[inline(always)]
         unsafe fn xor(self, other: Self) -> Self {
-            // SAFETY: AVX2 is available.
-            Self(unsafe { _mm256_xor_si256(self.0, other.0) })
+            Self(_mm256_xor_si256(self.0, other.0))
         }
         #[inline(always)]
         unsafe fn is_zero(self) -> bool {
-            // SAFETY: AVX2 is available.
-            unsafe { _mm256_testz_si256(self.0, self.0) != 0 }
+            _mm256_testz_si256(self.0, self.0) != 0
         }
     }
 
@@ -170,53 +163,44 @@ pub mod x86 {
 
         #[inline(always)]
         unsafe fn zero() -> Self {
-            // SAFETY: AVX-512F is available.
-            Self(unsafe { _mm512_setzero_si512() })
+            Self(_mm512_setzero_si512())
         }
         #[inline(always)]
         unsafe fn ones() -> Self {
-            // SAFETY: AVX-512F is available.
-            Self(unsafe { _mm512_set1_epi64(-1) })
+            Self(_mm512_set1_epi64(-1))
         }
         #[inline(always)]
         unsafe fn load(from: *const u64) -> Self {
-            // SAFETY: AVX-512F is available; eight readable words.
-            Self(unsafe { _mm512_loadu_si512(from.cast()) })
+            // Eight readable words.
+            Self(_mm512_loadu_si512(from.cast()))
         }
         #[inline(always)]
         unsafe fn store(self, to: *mut u64) {
-            // SAFETY: AVX-512F is available; eight writable words.
-            unsafe { _mm512_storeu_si512(to.cast(), self.0) }
+            // Eight writable words.
+            _mm512_storeu_si512(to.cast(), self.0)
         }
         #[inline(always)]
         unsafe fn and(self, other: Self) -> Self {
-            // SAFETY: AVX-512F is available.
-            Self(unsafe { _mm512_and_si512(self.0, other.0) })
+            Self(_mm512_and_si512(self.0, other.0))
         }
         #[inline(always)]
         unsafe fn or(self, other: Self) -> Self {
-            // SAFETY: AVX-512F is available.
-            Self(unsafe { _mm512_or_si512(self.0, other.0) })
+            Self(_mm512_or_si512(self.0, other.0))
         }
         #[inline(always)]
         unsafe fn xor(self, other: Self) -> Self {
-            // SAFETY: AVX-512F is available.
-            Self(unsafe { _mm512_xor_si512(self.0, other.0) })
+            Self(_mm512_xor_si512(self.0, other.0))
         }
         #[inline(always)]
         unsafe fn is_zero(self) -> bool {
-            // SAFETY: AVX-512F is available.
-            unsafe { _mm512_test_epi64_mask(self.0, self.0) == 0 }
+            _mm512_test_epi64_mask(self.0, self.0) == 0
         }
         #[inline(always)]
         unsafe fn full_add(a: Self, b: Self, c: Self) -> (Self, Self) {
-            // SAFETY: AVX-512F is available.
-            unsafe {
-                (
-                    Self(_mm512_ternarylogic_epi64::<XOR3>(a.0, b.0, c.0)),
-                    Self(_mm512_ternarylogic_epi64::<MAJORITY>(a.0, b.0, c.0)),
-                )
-            }
+            (
+                Self(_mm512_ternarylogic_epi64::<XOR3>(a.0, b.0, c.0)),
+                Self(_mm512_ternarylogic_epi64::<MAJORITY>(a.0, b.0, c.0)),
+            )
         }
     }
 }
@@ -243,53 +227,44 @@ pub mod arm {
 
         #[inline(always)]
         unsafe fn zero() -> Self {
-            // SAFETY: NEON is available.
-            Self([unsafe { vdupq_n_u64(0) }; 2])
+            Self([vdupq_n_u64(0); 2])
         }
         #[inline(always)]
         unsafe fn ones() -> Self {
-            // SAFETY: NEON is available.
-            Self([unsafe { vdupq_n_u64(u64::MAX) }; 2])
+            Self([vdupq_n_u64(u64::MAX); 2])
         }
         #[inline(always)]
         unsafe fn load(from: *const u64) -> Self {
-            // SAFETY: NEON is available; four readable words.
-            Self(unsafe { [vld1q_u64(from), vld1q_u64(from.add(2))] })
+            // Four readable words.
+            Self([vld1q_u64(from), vld1q_u64(from.add(2))])
         }
         #[inline(always)]
         unsafe fn store(self, to: *mut u64) {
-            // SAFETY: NEON is available; four writable words.
-            unsafe {
-                vst1q_u64(to, self.0[0]);
-                vst1q_u64(to.add(2), self.0[1]);
-            }
+            // Four writable words.
+            vst1q_u64(to, self.0[0]);
+            vst1q_u64(to.add(2), self.0[1]);
         }
         #[inline(always)]
         unsafe fn and(self, other: Self) -> Self {
-            // SAFETY: NEON is available.
-            self.zip(other, |a, b| unsafe { vandq_u64(a, b) })
+            self.zip(other, |a, b| vandq_u64(a, b))
         }
         #[inline(always)]
         unsafe fn or(self, other: Self) -> Self {
-            // SAFETY: NEON is available.
-            self.zip(other, |a, b| unsafe { vorrq_u64(a, b) })
+            self.zip(other, |a, b| vorrq_u64(a, b))
         }
         #[inline(always)]
         unsafe fn xor(self, other: Self) -> Self {
-            // SAFETY: NEON is available.
-            self.zip(other, |a, b| unsafe { veorq_u64(a, b) })
+            self.zip(other, |a, b| veorq_u64(a, b))
         }
         #[inline(always)]
         unsafe fn is_zero(self) -> bool {
-            // SAFETY: NEON is available.
-            unsafe { vmaxvq_u32(vreinterpretq_u32_u64(vorrq_u64(self.0[0], self.0[1]))) == 0 }
+            vmaxvq_u32(vreinterpretq_u32_u64(vorrq_u64(self.0[0], self.0[1]))) == 0
         }
         /// Three instructions for each vector: the carry is a selection, `c` where `a` and `b` differ, else `a`. The
         /// intrinsic `vbslq_u64` would become three instructions again (`a & b | half & c`).
         #[inline(always)]
         unsafe fn full_add(a: Self, b: Self, c: Self) -> (Self, Self) {
-            // SAFETY: NEON is available.
-            let half = unsafe { a.xor(b) };
+            let half = a.xor(b);
             let carry = |v: usize| {
                 let mut selected = half.0[v];
                 // SAFETY: `bsl` changes nothing but the mask, its first register.
@@ -302,8 +277,7 @@ pub mod arm {
                 }
                 selected
             };
-            // SAFETY: NEON is available.
-            (unsafe { half.xor(c) }, Self([carry(0), carry(1)]))
+            (half.xor(c), Self([carry(0), carry(1)]))
         }
     }
 }

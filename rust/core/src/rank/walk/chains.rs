@@ -1,9 +1,9 @@
 //! Chains of three units: the best pairs of partners, extended by a candidate.
 
+use super::explain::Pair;
 use super::pairs::{greatest, Pairs};
 use super::plan::Plan;
 use super::ties::round_score;
-use super::trace::Pair;
 use super::worth::LANES;
 use crate::sparse::{rank_order, Scored};
 

@@ -41,9 +41,9 @@ impl<'a> Dense<'a> {
         let found = (self.units.len(), self.sentences.len());
         match wanted == found {
             true => Ok(()),
-            false => Err(Error::input(format!(
-                "vectors of {found:?} units and sentences; the links have {wanted:?}"
-            ))),
+            false => {
+                Err(Error::input(format!("vectors of {found:?} units and sentences; expected {wanted:?}")))
+            }
         }
     }
 

@@ -25,11 +25,9 @@
 //! The direct match is a necessary term: without it, half of the questions that a single passage answers no
 //! longer have that passage at rank 1.
 
-mod ahead;
 mod bridges;
 mod chains;
 mod collection;
-mod company;
 mod dense;
 pub mod explain;
 mod pairs;
@@ -39,7 +37,6 @@ mod pool;
 mod step;
 mod subjects;
 mod ties;
-pub mod trace;
 mod worth;
 
 use crate::error::{Error, Result};
@@ -49,20 +46,19 @@ use crate::rank::links_view::LinksView;
 use crate::rank::question::Question;
 use crate::rank::terms::Weighed;
 use crate::sparse::{leaves, rank_order, Leaders, Mask, Scored};
-use ahead::ask_ahead;
 use chains::Chains;
-use collection::Collection;
-use company::company_of;
+use collection::{company_of, Collection};
 use dense::move_question;
 pub use dense::Dense;
+use explain::Trace;
 use pairs::Pairs;
 use partners::PairScratch;
 pub(crate) use partners::{asked_keywords, saturation};
 pub use plan::Plan;
+use pool::ask_ahead;
 use pool::{reach, step_from, stepped, PoolScratch, Reach, TINY};
 use subjects::Subjects;
 use ties::round_score;
-use trace::Trace;
 
 /// Subtracted from the score of units that are not candidates.
 const OUTSIDE_POOL: f64 = 1e4;
@@ -447,7 +443,7 @@ fn check_lengths(links: &LinksView<'_>, lengths: Lengths<'_>) -> Result<()> {
         Lengths::Spans(spans) => (spans.len() / 2, &[][..]),
     };
     if found != links.units() {
-        return Err(Error::input(format!("{found} lengths of {} units", links.units())));
+        return Err(Error::input(format!("there are {found} lengths for {} units", links.units())));
     }
     match given.iter().position(|x| !x.is_finite()) {
         Some(at) => Err(Error::input(format!("the length of unit {at} is not finite"))),
@@ -458,7 +454,7 @@ fn check_lengths(links: &LinksView<'_>, lengths: Lengths<'_>) -> Result<()> {
 fn check_documents(links: &LinksView<'_>, documents: Option<Items<'_, u32>>) -> Result<()> {
     match documents {
         Some(documents) if documents.len() != links.units() => {
-            Err(Error::input(format!("{} documents of {} units", documents.len(), links.units())))
+            Err(Error::input(format!("there are {} documents for {} units", documents.len(), links.units())))
         }
         _ => Ok(()),
     }

@@ -58,7 +58,7 @@ impl<'a> EntityGraph<'a> {
             }
         }
         if arrays.units.columns != arrays.relation_units.columns {
-            return Err(Error::input("skeleton: entities and relations are tied to different units"));
+            return Err(Error::input("skeleton: entities and relations are linked to different units"));
         }
         let mut ends = Csr { indptr: vec![0], indices: Vec::with_capacity(2 * relations), columns: entities };
         for (r, (&source, &target)) in arrays.sources.iter().zip(arrays.targets).enumerate() {

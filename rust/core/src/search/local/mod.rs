@@ -76,7 +76,7 @@ impl<C: Count + Clone> Tables<C> {
             return Err(Error::input(format!("entity {unknown} does not exist")));
         }
         if units.len() != graph.arrays.units.columns {
-            return Err(Error::input("the skeleton is tied to other units"));
+            return Err(Error::input("the skeleton is linked to other units"));
         }
         let half = budget / 2;
         let mut context = LocalContext::default();

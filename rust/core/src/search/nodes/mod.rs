@@ -259,7 +259,7 @@ impl NodeIndex<'_> {
             && self.name_nodes.columns == n;
         match fits {
             true => Ok(()),
-            false => Err(Error::damaged(format!("the graph of nodes does not have {n} nodes throughout"))),
+            false => Err(Error::damaged(format!("all arrays of the graph must have {n} nodes"))),
         }
     }
 }
@@ -272,13 +272,8 @@ mod tests {
 
     fn named(question: &str) -> Vec<&'static str> {
         const NAMES: [&str; 7] = [
-            "bay of whales",
-            "house of representatives",
-            "it",
-            "out here on my own",
-            "south pole",
-            "south pole inn",
-            "the who",
+            "bay of whales", "house of representatives", "it", "out here on my own", "south pole",
+            "south pole inn", "the who",
         ];
         let strings: StringsBuf = NAMES.iter().collect();
         let rows = Csr::from_rows(&[[0u32], [1], [2], [3], [4], [5], [6]], 7).unwrap();

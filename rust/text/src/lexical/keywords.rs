@@ -1,0 +1,448 @@
+//! The keywords of a text's words: without stop words, stemmed, and with the names in code and their parts.
+
+use super::{Lexer, Word};
+use crate::clusters::each_pair;
+use crate::detection::detect;
+use crate::folding::bare_into;
+use crate::folding::{folded_size, is_unspaced, WordSet};
+use crate::identifiers::has_inner_capital;
+use crate::languages::Language;
+use std::sync::OnceLock;
+use unicode_normalization::UnicodeNormalization;
+
+/// Words that are never keywords, and never the first word of a name or subject.
+const STOP_WORDS: &str = "a an and are as at be been being but by can could did do does doing done \
+for from had has have having he her here hers him himself his how i if in into is it its itself just \
+may me might more most must my no nor not now of off on once only or other our out over own same \
+shall she should so some such than that the their theirs them themselves then there these they this \
+those through to too under until up upon very was we were what when where which while who whom whose \
+why will with would you your also s t d ll re ve m";
+
+/// Words that open sentences. A single capitalised one is not a name.
+const OPENERS: &str = "a according after all although among an another are as at because before \
+between born both by currently despite did does during each early first following for from he how \
+however in is it its later located many name number on once one originally other second several she \
+since that the there these they this though three today two under upon was we what when where which \
+while who why with within without you";
+
+pub fn stop_words() -> &'static WordSet {
+    static SET: OnceLock<WordSet> = OnceLock::new();
+    SET.get_or_init(|| WordSet::new(STOP_WORDS))
+}
+
+pub fn openers() -> &'static WordSet {
+    static SET: OnceLock<WordSet> = OnceLock::new();
+    SET.get_or_init(|| WordSet::new(OPENERS))
+}
+
+/// The role of a query keyword: a word, or the whole or a part of the code identifier with this number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    Word,
+    Whole(usize),
+    Part(usize),
+}
+
+impl Lexer {
+    /// Call `each` with the keywords of an English text, with repetitions: first those of its words, in text
+    /// order, then those added by code identifiers. Words in other scripts are stemmed by their script.
+    pub fn keywords(&self, each: impl FnMut(&str)) {
+        self.keywords_in(Language::ENGLISH, each);
+    }
+
+    /// Like [`Lexer::keywords`], for a text in any language. A stem of another language in Latin script ends with "@" and
+    /// its code: "haus@de".
+    pub fn keywords_in(&self, language: Language, mut each: impl FnMut(&str)) {
+        self.keywords_where(language, |_| true, &mut each);
+        self.keywords_of_names(language, each);
+    }
+
+    /// Call `each` with the keywords that code identifiers add to those of their words.
+    pub fn keywords_of_names(&self, language: Language, mut each: impl FnMut(&str)) {
+        let mut buffer = String::new();
+        for words in &self.identifiers {
+            for (word, _) in self.added_words(words.clone()) {
+                analyse(&word, language, || None, &mut buffer, &mut each);
+            }
+        }
+    }
+
+    /// Call `each` with the keywords of the words with the given numbers, without those added by code
+    /// identifiers.
+    pub fn keywords_where(
+        &self,
+        language: Language,
+        some: impl Fn(usize) -> bool,
+        mut each: impl FnMut(&str),
+    ) {
+        let (mut buffer, mut written) = (String::new(), Written::new(&self.source));
+        for k in (0..self.words.len()).filter(|&k| some(k)) {
+            self.keyword(k, language, &mut written, &mut buffer, &mut each);
+            if language.keeps_marks() && self.bare_keyword(k, language, &mut buffer) {
+                each(&buffer);
+            }
+        }
+    }
+
+    /// Replace the keyword of a word in `buffer` by that of the word without marks, so that queries typed
+    /// without marks find it. Returns whether the keyword changed.
+    fn bare_keyword(&self, k: usize, language: Language, buffer: &mut String) -> bool {
+        if language.stems(self.lower(k)) != Some(language) {
+            return false;
+        }
+        let whole = std::mem::take(buffer);
+        bare_into(self.lower(k), buffer);
+        buffer.push('@');
+        buffer.push_str(language.code());
+        *buffer != whole
+    }
+
+    /// Call `each` with the keywords of a query, with each word analysed in every language of an index (an
+    /// empty list means English). Function words of the query's language are dropped in all of them.
+    pub fn query_keywords(&self, languages: &[Language], mut each: impl FnMut(&str)) {
+        self.query_roles(languages, |word, _| each(word));
+    }
+
+    /// Like [`Lexer::query_keywords`], together with the role of each keyword.
+    pub fn query_roles(&self, languages: &[Language], mut each: impl FnMut(&str, Role)) {
+        let added = || {
+            let names = self.identifiers.iter().enumerate();
+            names.flat_map(|(number, words)| {
+                let role = move |is_part| if is_part { Role::Part(number) } else { Role::Whole(number) };
+                self.added_words(words.clone()).into_iter().map(move |(word, is_part)| (word, role(is_part)))
+            })
+        };
+        let mut buffer = String::new();
+        if languages.is_empty() {
+            let mut written = Written::new(&self.source);
+            for k in 0..self.words.len() {
+                let role = self.role(k);
+                self.keyword(k, Language::ENGLISH, &mut written, &mut buffer, &mut |word| each(word, role));
+            }
+            for (word, role) in added() {
+                analyse(&word, Language::ENGLISH, || None, &mut buffer, &mut |word| each(word, role));
+            }
+            return;
+        }
+        let own = detect(self.lowers(0));
+        let dropped = |word: &str| match own {
+            Language::ENGLISH => stop_words().has(word),
+            _ => languages.contains(&own) && own.drops(word),
+        };
+        let mut seen: Vec<String> = Vec::new();
+        let mut written: Vec<Written<'_>> = languages.iter().map(|_| Written::new(&self.source)).collect();
+        let mut spelling = languages.iter().any(|one| one.keeps_marks()).then(|| Written::new(&self.source));
+        for k in 0..self.words.len() {
+            // "Cần" is not "can".
+            let spelled = spelling.as_mut().filter(|_| !self.source.is_empty());
+            let marked = spelled.and_then(|written| written.word(self.words[k]));
+            if dropped(self.lower(k)) && marked.is_none_or(|word| word.is_ascii()) {
+                continue;
+            }
+            for (&language, written) in languages.iter().zip(&mut written) {
+                self.keyword(k, language, written, &mut buffer, &mut |word| add_new(&mut seen, word));
+            }
+            seen.drain(..).for_each(|word| each(&word, self.role(k)));
+        }
+        for (word, role) in added().filter(|(word, _)| !dropped(word)) {
+            for &language in languages {
+                analyse(&word, language, || None, &mut buffer, &mut |word| add_new(&mut seen, word));
+            }
+            seen.drain(..).for_each(|word| each(&word, role));
+        }
+    }
+
+    /// Return the role of word `k`.
+    fn role(&self, k: usize) -> Role {
+        let number = self.identifiers.partition_point(|words| words.end <= k);
+        match self.identifiers.get(number).filter(|words| words.contains(&k)) {
+            None => Role::Word,
+            Some(_) if has_inner_capital(self.raw(k)) => Role::Whole(number),
+            Some(_) => Role::Part(number),
+        }
+    }
+
+    /// Call `each` with the keywords of one word. `written` must not be past the word.
+    fn keyword(
+        &self,
+        k: usize,
+        language: Language,
+        written: &mut Written<'_>,
+        buffer: &mut String,
+        each: &mut impl FnMut(&str),
+    ) {
+        let spelled = || if self.source.is_empty() { None } else { written.word(self.words[k]) };
+        analyse(self.lower(k), language, spelled, buffer, each);
+    }
+}
+
+fn add_new(seen: &mut Vec<String>, word: &str) {
+    if !seen.iter().any(|one| one == word) {
+        seen.push(word.to_owned());
+    }
+}
+
+/// Call `each` with the keywords of a word in lower case. Some stems depend on its spelling with marks.
+fn analyse(
+    word: &str,
+    language: Language,
+    spelled: impl FnOnce() -> Option<String>,
+    buffer: &mut String,
+    each: &mut impl FnMut(&str),
+) {
+    let plain = language.is_plain();
+    if !plain && language.drops(word) {
+        return;
+    }
+    let stems = if plain && word.is_ascii() { None } else { language.stems(word) };
+    if let Some(stemmer) = stems {
+        buffer.clear();
+        let spelled = if stemmer.needs_marks() { spelled() } else { None };
+        stemmer.stem_into(spelled.as_deref().unwrap_or(word), buffer);
+        if stemmer.is_marked() {
+            buffer.push('@');
+            buffer.push_str(stemmer.code());
+        }
+        each(buffer);
+    } else if !word.is_ascii() && word.chars().any(is_unspaced) {
+        unspaced(word, each);
+    } else if !word.is_ascii() || !stop_words().has(word) {
+        each(without_plural(word, buffer));
+    }
+}
+
+/// Return the keyword of an ASCII word in lower case, in a text in a plain language; `None` for a stop word.
+pub fn plain_keyword<'a>(word: &'a str, buffer: &'a mut String) -> Option<&'a str> {
+    (!stop_words().has(word)).then(|| without_plural(word, buffer))
+}
+
+/// Finds words in the original text by their offsets in the folded text, from left to right.
+struct Written<'a> {
+    source: &'a str,
+    at: usize,
+    folded: usize,
+}
+
+impl<'a> Written<'a> {
+    fn new(source: &'a str) -> Self {
+        Self { source, at: 0, folded: 0 }
+    }
+
+    /// Advance to the last character whose folded form does not begin after byte `to` of the folded text.
+    fn advance(&mut self, to: usize) {
+        while let Some(c) = self.source[self.at..].chars().next() {
+            let size = folded_size(c);
+            if self.folded + size > to {
+                break;
+            }
+            self.at += c.len_utf8();
+            self.folded += size;
+        }
+    }
+
+    /// Return a word as written, in lower case; `None` if its borders are inside a character, such as "⑴".
+    fn word(&mut self, word: Word) -> Option<String> {
+        self.advance(word.start);
+        let (first, start) = (self.at, self.folded);
+        self.advance(word.end);
+        (start == word.start && self.folded == word.end)
+            .then(|| self.source[first..self.at].nfkc().collect::<String>().to_lowercase())
+    }
+}
+
+/// Remove a plural s: "cities" -> "city", "rings" -> "ring"; not after s, u or i, nor in words of at most
+/// three letters.
+fn without_plural<'a>(word: &'a str, buffer: &'a mut String) -> &'a str {
+    let long = |n: usize| if word.is_ascii() { word.len() > n } else { word.chars().count() > n };
+    if !word.ends_with('s') || !long(3) || ["ss", "us", "is"].iter().any(|e| word.ends_with(e)) {
+        return word;
+    }
+    match word.strip_suffix("ies") {
+        Some(root) if long(4) => {
+            buffer.clear();
+            buffer.push_str(root);
+            buffer.push('y');
+            buffer
+        }
+        _ => &word[..word.len() - 1],
+    }
+}
+
+/// Split text in scripts without spaces between words into overlapping pairs of pieces (see `clusters`). A
+/// single piece is a keyword alone, and so are other runs within the same word.
+fn unspaced(word: &str, each: &mut impl FnMut(&str)) {
+    let mut rest = word;
+    while let Some(c) = rest.chars().next() {
+        let kind = is_unspaced(c);
+        let end = rest.find(|c| is_unspaced(c) != kind).unwrap_or(rest.len());
+        let run = &rest[..end];
+        if kind {
+            each_pair(run.char_indices(), |pair, _| each(pair));
+        } else if !stop_words().has(run) {
+            each(run);
+        }
+        rest = &rest[end..];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::folding::fold_into;
+    use proptest::prelude::*;
+
+    fn keywords(text: &str) -> Vec<String> {
+        let mut lexer = Lexer::default();
+        lexer.read(text);
+        let mut found = Vec::new();
+        lexer.keywords(|w| found.push(w.to_owned()));
+        found
+    }
+
+    #[test]
+    fn plurals_stop_words_and_accents() {
+        assert_eq!(
+            keywords("The cities of Zürich's rings, bus, glass, this is gas; ties ÉCOLES"),
+            ["city", "zurich", "ring", "bus", "glass", "gas", "tie", "ecole"]
+        );
+        assert_eq!(keywords(""), Vec::<String>::new());
+        assert_eq!(keywords("… — _"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn names_in_code_are_found_by_their_parts_and_as_a_whole() {
+        for (text, expected) in [
+            ("HttpRetryPolicies", &["httpretrypolicy", "http", "retry", "policy"][..]),
+            ("an HTTPServer", &["httpserver", "http", "server"]),
+            ("parse_json2", &["parse", "json2", "parsejson2"]),
+            ("__init__ sha256 MAX_3", &["init", "sha256", "max", "3", "max3"]),
+            (
+                "net.http_retry.RetryPolicy",
+                &["net", "http", "retry", "retrypolicy", "httpretry", "nethttpretryretrypolicy", "policy"],
+            ),
+            ("`retry-policy` --max-tries", &["retry", "policy", "max", "try", "retrypolicy", "maxtry"]),
+            (
+                "well-known U.S. e.g. 3.14, PhD McDonald",
+                &["well", "known", "u", "e", "g", "3", "14", "phd", "mcdonald"],
+            ),
+            ("xAxis", &["xaxis", "axis"]),
+        ] {
+            assert_eq!(keywords(text), expected, "{text}");
+            assert_eq!(query(text, &["en"]), expected, "{text}");
+        }
+        assert_eq!(
+            query("RetryPolicy", &["en", "de"]),
+            ["retrypolicy", "retrypolicy@de", "retry", "retry@de", "policy", "policy@de"]
+        );
+    }
+
+    #[test]
+    fn keywords_of_names_in_queries_have_roles() {
+        let mut lexer = Lexer::default();
+        lexer.read("Why net.RetryPolicy, a_b?");
+        let mut found = Vec::new();
+        lexer.query_roles(&[], |word, role| found.push((word.to_owned(), role)));
+        let expected = [
+            ("net", Role::Part(0)),
+            ("retrypolicy", Role::Whole(0)),
+            ("b", Role::Part(1)),
+            ("netretrypolicy", Role::Whole(0)),
+            ("retry", Role::Part(0)),
+            ("policy", Role::Part(0)),
+            ("ab", Role::Whole(1)),
+        ];
+        assert_eq!(found, expected.map(|(word, role)| (word.to_owned(), role)));
+    }
+
+    #[test]
+    fn names_of_a_million_words_take_linear_time() {
+        for text in
+            ["ab_".repeat(300_000), "ab.cd-".repeat(200_000), "AbcD".repeat(200_000), "`a-b-".repeat(200_000)]
+        {
+            assert!(keywords(&text).len() < text.len());
+        }
+    }
+
+    #[test]
+    fn scripts_without_spaces_give_pairs() {
+        assert_eq!(keywords("日本語 x"), ["日本", "本語", "x"]);
+        assert_eq!(keywords("2023年"), ["2023", "年"]);
+        assert_eq!(keywords("ภาษาไทย x"), ["ภาษา", "ษาไท", "ไทย", "x"]);
+        // A vowel sign that is not a letter, and a mark of tone.
+        assert_eq!(keywords("เป็นที่ 2 ปี"), ["เป็น", "นที่", "2", "ปี"]);
+    }
+
+    #[test]
+    fn vietnamese_words_keep_their_marks_and_are_found_without() {
+        let of = |text: &str| {
+            let mut lexer = Lexer::default();
+            lexer.read(text);
+            let mut found = Vec::new();
+            lexer.keywords_in(Language::by_name("vi").unwrap(), |w| found.push(w.to_owned()));
+            found
+        };
+        assert_eq!(of("Đà ma"), ["đa\u{300}@vi", "da@vi", "ma@vi"]);
+        assert_eq!(of("hoà"), of("ho\u{300}a"));
+        assert_eq!(query("cần can", &["vi"]), ["cân\u{300}@vi"]);
+        assert_eq!(query("da", &["vi"]), ["da@vi"]);
+        assert_eq!(query("Đà", &["en", "vi"]), ["đa", "đa\u{300}@vi"]);
+    }
+
+    #[test]
+    fn words_are_stemmed_by_their_script() {
+        assert_eq!(keywords("Новый город, новые города; России"), ["нов", "город", "нов", "город", "росс"]);
+        // A decomposed short i is the same letter.
+        assert_eq!(keywords("новыи\u{306} й"), ["нов", "й"]);
+        // Tamil is stemmed with its marks; then they are dropped.
+        assert_eq!(keywords("x புத்தகங்கள் புத்தகம் y"), ["x", "புததகம", "புததகம", "y"]);
+        assert_eq!(keywords("x⑴ é"), ["x", "1", "e"]);
+    }
+
+    fn query(text: &str, codes: &[&str]) -> Vec<String> {
+        let languages: Vec<Language> = codes.iter().map(|code| Language::by_name(code).unwrap()).collect();
+        let mut lexer = Lexer::default();
+        lexer.read(text);
+        let mut found = Vec::new();
+        lexer.query_keywords(&languages, |w| found.push(w.to_owned()));
+        found
+    }
+
+    #[test]
+    fn a_query_is_read_in_every_language_of_the_index() {
+        assert_eq!(query("The rings", &[]), ["ring"]);
+        assert_eq!(query("Häusern rings", &["de"]), ["haus@de", "ring@de"]);
+        assert_eq!(query("Häusern rings", &["en", "de"]), ["hausern", "haus@de", "ring", "ring@de"]);
+        // The function words of a German query are not looked up as English words.
+        assert_eq!(
+            query("Was war die Aufgabe der Häuser?", &["en", "de"]),
+            ["aufgabe", "aufgab@de", "hauser", "haus@de"]
+        );
+        assert_eq!(query("города 7 rings", &["none"]), ["города", "7", "ring"]);
+    }
+
+    #[test]
+    fn accents_count_for_stems_and_vanish_afterwards() {
+        let mut lexer = Lexer::default();
+        lexer.read("Les élèves étudiés e\u{301}tudie\u{301}s");
+        let mut found = Vec::new();
+        lexer.keywords_in(Language::by_name("fr").unwrap(), |w| found.push(w.to_owned()));
+        assert_eq!(found, ["elev@fr", "etudi@fr", "etudi@fr"]);
+    }
+
+    proptest! {
+        #[test]
+        fn words_are_found_as_written(text in "([a-zé]|[\u{b80}-\u{bff}]|[ .⑴½ﬁ\u{301}]|и\u{306}?){0,30}") {
+            let mut lexer = Lexer::default();
+            lexer.read("é ");
+            lexer.append(&text);
+            let mut written = Written::new(&lexer.source);
+            for k in 0..lexer.words.len() {
+                if let Some(word) = written.word(lexer.words[k]) {
+                    let mut folded = String::new();
+                    fold_into(&word, &mut folded);
+                    prop_assert_eq!(folded.as_str(), lexer.lower(k));
+                }
+            }
+        }
+    }
+}
