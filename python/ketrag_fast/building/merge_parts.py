@@ -18,7 +18,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from ketrag_fast.base.config import build_settings, resolve
-from ketrag_fast.base.config.shards import Shards, shards_of
+from ketrag_fast.base.config.settings import Shards, shards_of
 from ketrag_fast.building.async_writer import sound
 from ketrag_fast.building.ingest import as_they_are
 from ketrag_fast.building.reuse import HASHES, UNITS

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from ketrag_fast.base.config import Settings
-from ketrag_fast.base.config.shards import Shards, shards_of
+from ketrag_fast.base.config.settings import Shards, shards_of
 from ketrag_fast.base.progress import Meter
 from ketrag_fast.building.sources import (
     FileSelection,
@@ -163,7 +163,7 @@ class SourceComparison:
         order = {path: number for number, (_, path) in enumerate(files.files)} if self.shards else {}
         place = 0
         compared: set[str] = set()
-        for number, (file, items) in enumerate(sandbox.read_batches(jobs, self._check_stop), 1):
+        for number, (file, items) in enumerate(sandbox.read(jobs, self._check_stop), 1):
             self._meter.note = _file_note(number, len(files.files), self._bytes, file.id)
             place = order.get(file.path, 0) << _MOST_ITEMS if self.shards else place
             before, passed_over = len(self.seen), self.passed_over

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ketrag_fast.base.config import Settings, names, resolve
-from ketrag_fast.base.config.catalogue import about_broken
+from ketrag_fast.base.config.settings import about_broken
 from ketrag_fast.errors import ConfigError, IndexDamaged, IndexIncompatible, KetragError, ModelMismatch
 from ketrag_fast.storage.generation import MANIFEST, Generation, current_number
 from ketrag_fast.storage.layout import Layout

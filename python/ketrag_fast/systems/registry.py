@@ -16,8 +16,8 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, Final
 
-from ketrag_fast.base.config.catalogue import about_broken
 from ketrag_fast.base.config.fields import Setting, declared_settings, suggest
+from ketrag_fast.base.config.settings import about_broken
 from ketrag_fast.base.config.shared import SharedSettings
 from ketrag_fast.base.entry_points import entry_points
 from ketrag_fast.errors import ConfigError, ExtensionError, KetragError

@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Final, NamedTuple, dataclass_transform
 
 from ketrag_fast.apps.cli.command_parser import COMMON, CommandParser
 from ketrag_fast.base.config import Setting, catalogue, of_topic
-from ketrag_fast.base.config.catalogue import systems
 from ketrag_fast.base.config.fields import Topic
+from ketrag_fast.base.config.settings import systems
 
 FILTER: Final = "'year>=1990 and lang=en'"
 """An example filter for help texts."""

@@ -11,7 +11,7 @@ from ketrag_fast.apps.cli import output
 from ketrag_fast.apps.cli.command import Command, argument
 from ketrag_fast.apps.cli.command_parser import CommandParser
 from ketrag_fast.base.config import catalogue
-from ketrag_fast.base.config.catalogue import systems
+from ketrag_fast.base.config.settings import systems
 
 _BASH: Final = """# bash completion of ketrag
 _ketrag() {{

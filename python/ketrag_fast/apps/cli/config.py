@@ -10,7 +10,7 @@ from ketrag_fast.apps.cli.command import Command, Flags, argument, settings
 from ketrag_fast.apps.cli.command_parser import CommandParser, suggestion
 from ketrag_fast.apps.cli.terminal import inline
 from ketrag_fast.base.config import Setting, catalogue, names, resolve
-from ketrag_fast.base.config.catalogue import about_broken, systems
+from ketrag_fast.base.config.settings import about_broken, systems
 from ketrag_fast.errors import ConfigError
 
 _SHARED = "shared"
