@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-LARGEST: Final = 7_800_000
+LARGEST: Final = 7_350_000
 """Maximum bytes of a wheel."""
 TAG: Final = re.compile(r"ketrag_fast-[^-]+-(?P<python>cp311-abi3|cp314-cp314t)-(?P<platform>[\w.]+)\.whl")
 NOTICES: Final = ("LICENSE", "THIRD-PARTY.md")

@@ -15,11 +15,9 @@ import numpy as np
 
 from common import ROOT, arguments, publish, target
 from common import result_table as table
-from ketrag_fast.apps.server.page import FILES
 from ketrag_fast.apps.server.replies import json_bytes
 from ketrag_fast.kernels import drawing
-from ketrag_fast.page.assets import content
-from ketrag_fast.page.graph_file import page
+from ketrag_fast.page.assets import FILES, content, graph_page
 from ketrag_fast.query.graph_view import OpenGraph
 from ketrag_fast.systems.spec.drawing import DrawableGraph, NodeBlock
 
@@ -122,7 +120,7 @@ def browsing(large: OpenGraph, huge: OpenGraph, nodes: int, moved: int) -> list[
     with tempfile.TemporaryDirectory() as name:
         file = Path(name) / "large.html"
         view = large.view([], nodes)
-        file.write_text(page(view, "large"), "utf-8")
+        file.write_text(graph_page(view, "large"), "utf-8")
         size = [len(view.nodes), len(view.edges)]
         with browser(Path(name) / "profile") as window:
             window.look(1280, 900)

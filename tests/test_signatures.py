@@ -8,10 +8,6 @@ from tests.test_layers import modules, nodes
 
 MOST = 6
 MORE = {
-    "apps.server.mcp_tools.grep",  # its arguments are those of a tool, which assistants name
-    "apps.server.mcp_tools.search",
-    "index.on_ray.building._build_shards",
-    "index.training.train_system",
     "systems.ket_rag.knn.nearest_rows",
 }
 """Functions that take more: the list may only become shorter."""

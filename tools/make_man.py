@@ -15,11 +15,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from ketrag_fast.apps.cli.command import help_of
 from ketrag_fast.apps.cli.command_parser import CommandParser
 from ketrag_fast.apps.cli.completion import walk_commands
 from ketrag_fast.apps.cli.config import range_of, type_of
 from ketrag_fast.apps.cli.main import EPILOG, GROUPS, parser
-from ketrag_fast.apps.cli.options import help_of
 from ketrag_fast.base.config import catalogue
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "reference" / "ketrag.1"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from tests.process import POLAR, command
 
-from ketrag_fast.apps.cli.error_context import complete_hint
-from ketrag_fast.apps.cli.import_index import _list as list_rows
+from ketrag_fast.apps.cli.interchange import list_rows
+from ketrag_fast.apps.cli.options import complete_hint
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         (("graph", "Fram", "--graph", "keyword", "--html", "z.html"), "--modes +keyword`"),
         (("graph", "--graph", "skeleton", "--html", "z.html"), "--llm heuristic`"),
-        (("graph", "--document", "ship.md"), "--modes +cg-rag`"),
+        (("graph", "ship.md", "--kind", "document"), "--modes +cg-rag`"),
         (("export", "graphml", "z.graphml", "--graph", "knn"), "--modes +knn`"),
         (("retrieve", "Fram", "-o", "seed=1"), "-o seed=VALUE"),
         (("index", "--publish-partial", "-i", "none"), "SOURCE... --llm SPEC"),
@@ -45,7 +45,7 @@ def test_a_hint_names_the_index_of_the_command(place: Path, argv: tuple[str, ...
 
 
 NO_NODE = "has no node 'Frmm', and no name contains it\nhint: `ketrag graph -i 'my notes' Frmm`"
-DATA_SET = "looks like a corpus or a file of queries"
+DATA_SET = "hint: a data set is a folder with queries.jsonl, qrels.tsv"
 STREAM = "is not supported here"
 MY_NOTES = ("-i", "my notes")
 MESSAGES: list[tuple[tuple[str, ...], int, str]] = [

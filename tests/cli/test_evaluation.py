@@ -208,7 +208,7 @@ def test_what_is_absent_is_told_not_counted(place: Path) -> None:
         ((POLAR, "--judge", "llama-cpp:x.gguf"), "config", "needs two sides"),
         (("--compare", "run:bm25", "run:walk", "--judge", "heuristic"), "config", "not a language model"),
         (("nowhere",), "document", "nowhere does not exist"),
-        ((".",), "document", ". has no queries.jsonl"),
+        ((".",), "document", "queries.jsonl: No such file"),
         ((), "config", "eval needs a DATASET"),
         (("--compare", "run:bm25", "run:bread"), "config", "no mode 'bread'"),
         (("--compare", "run:bm25", "run"), "config", "name the mode of both"),

@@ -80,5 +80,5 @@ def test_a_folder_without_documents_is_noticed_by_an_estimate(folder: Path) -> N
 def test_a_folder_without_questions_is_no_data_set(folder: Path, argv: tuple[str, ...]) -> None:
     done = command(*argv, "notes", cwd=folder)
     assert done.code == 1
-    assert "notes has no queries.jsonl" in done.err
+    assert "notes/queries.jsonl: No such file" in done.err
     assert "hint: a data set is a folder with queries.jsonl" in done.err

@@ -69,10 +69,10 @@ def test_the_blocks_of_the_service_page_get_answers(tmp_path: Path) -> None:
 def test_the_reference_lists_every_field_and_tool() -> None:
     """docs/reference/chat-and-mcp.md has a row for each field and each parameter of a tool."""
     part("mcp", "server")
-    from ketrag_fast.apps.server.indexes import Indexes
     from ketrag_fast.apps.server.mcp_tools import _Tools, tool_calls
     from ketrag_fast.apps.server.openai_protocol import _RETRIEVAL, CHAT, EMBEDDINGS
     from ketrag_fast.apps.server.options import ServerOptions
+    from ketrag_fast.apps.server.service import Indexes
 
     text = (ROOT / "docs" / "reference" / "chat-and-mcp.md").read_text("utf-8")
     chat, embeddings, tools = re.split(r"^## ", text, flags=re.MULTILINE)[1:]
@@ -85,4 +85,4 @@ def test_the_reference_lists_every_field_and_tool() -> None:
     assert rows(embeddings) == set(EMBEDDINGS)
     calls = tool_calls(_Tools(Indexes(ServerOptions(indexes={})), local=True))
     parameters = {name for call in calls.values() for name in call.__annotations__ if name != "return"}
-    assert rows(tools) == {*calls, *parameters}
+    assert rows(tools) == {*calls, *parameters, "structured"}

@@ -213,13 +213,11 @@ def test_links_of_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         }
         with pytest.raises(InputError, match="no document 'two'"):
             index.inspect.node("two", "document")
-    assert main(["graph", "sub/two.md", "--document", "sub/two.md", "-i", str(tmp_path / "ix")]) != 0
-    capsys.readouterr()
-    assert main(["graph", "--document", "sub/two.md", "-i", str(tmp_path / "ix")]) == 0
+    assert main(["graph", "sub/two.md", "--kind", "document", "-i", str(tmp_path / "ix")]) == 0
     shown = capsys.readouterr().out
     assert "sub/two.md Two (document): 1 unit, 2 edges" in shown
     assert "- one.md  One  (link)" in shown
-    assert main(["graph", "--document", "sub/two.md", "-i", str(tmp_path / "ix"), "--json"]) == 0
+    assert main(["graph", "sub/two.md", "--kind", "document", "-i", str(tmp_path / "ix"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["schema"] == "ketrag/cited-document/1"
     with built(tmp_path / "no", notes, text_links=False) as index:
         assert index.stats()["systems"]["cg-rag"]["citations"] == 0

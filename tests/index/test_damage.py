@@ -187,16 +187,6 @@ def test_damage_through_the_command_and_its_repair(index: Path, verify: str) -> 
     assert command("retrieve", "Who led the Fram?", "-i", str(index), cwd=index.parent).code == 0
 
 
-@pytest.mark.parametrize("text", ["", '{"format": 5}'])
-def test_damaged_manifest(index: Path, text: str) -> None:
-    manifest = next(index.glob("gen-*/manifest.json"))
-    manifest.write_text(text)
-    with pytest.raises(IndexDamaged, match=r"manifest\.json"):
-        Index.open(index)
-    assert command("index", "-i", str(index), cwd=index.parent).code == 0
-    Index.open(index).close()
-
-
 def test_index_of_a_newer_format(index: Path) -> None:
     manifest = next(index.glob("gen-*/manifest.json"))
     manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "format": 99}))

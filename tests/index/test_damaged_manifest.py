@@ -8,12 +8,7 @@ import pytest
 
 from ketrag_fast import Index, Settings
 from ketrag_fast.errors import IndexDamaged
-
-
-def damage(path: Path) -> None:
-    data = bytearray(path.read_bytes())
-    data[10] ^= 4
-    path.write_bytes(data)
+from tests.support.faults import flip
 
 
 @pytest.mark.parametrize("count", [3, 2_100], ids=["whole", "large enough for deltas"])
@@ -25,7 +20,7 @@ def test_an_older_generation_with_the_same_documents_is_published_again(tmp_path
     Index.build(docs, place, settings=settings).close()
     with Index.build([], place, settings=settings, rebuild=True) as index:
         assert index.generation == 2
-    damage(place / "gen-000002" / "manifest.json")
+    flip(place / "gen-000002" / "manifest.json")
     with pytest.raises(IndexDamaged, match="manifest"):
         Index.open(place)
     with Index.build([], place, settings=settings) as index:

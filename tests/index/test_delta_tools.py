@@ -15,6 +15,7 @@ from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.index.health import examine
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
+from tests.support.histories import is_delta
 
 SETTINGS = Settings(modes="bm25,walk", language="english")
 QUESTION = "Who built the Fram, and who sailed the Maud?"
@@ -37,7 +38,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     with Index.build(BEFORE, path, settings=SETTINGS) as opened:
         opened.update(add=[AFTER[3], Document("new", "A new document.", "New")])
         opened.update(remove=["page-05", "new"])
-    assert has_delta(path)
+    assert is_delta(path)
     return path
 
 
@@ -48,8 +49,8 @@ def fresh(tmp_path: Path) -> Path:
     return path
 
 
-def has_delta(path: Path) -> bool:
-    return open_current(Layout(path)).delta is not None
+def interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def digest(path: Path) -> str:
@@ -87,14 +88,14 @@ def test_a_build_folds_the_delta_and_gives_the_bytes_of_a_build_from_scratch(
 ) -> None:
     with Index.build([], index) as built:
         assert built.report is not None and built.report.changed
-    assert not has_delta(index) and digest(index) == digest(fresh)
+    assert not is_delta(index) and digest(index) == digest(fresh)
 
 
 def test_a_full_delta_is_folded(index: Path, fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delta, "MOST", 3)
     with Index.open(index) as opened:
         opened.update(remove=["page-07"])
-    assert not has_delta(index)
+    assert not is_delta(index)
     with Index.open(fresh) as opened:
         opened.update(remove=["page-07"])
     monkeypatch.setattr(delta, "MOST", 0)
@@ -108,7 +109,7 @@ def test_a_full_delta_is_folded(index: Path, fresh: Path, monkeypatch: pytest.Mo
 def test_a_purge_folds_and_leaves_no_trace(index: Path) -> None:
     with Index.open(index) as opened:
         opened.update(remove=["page-03", "page-04"], purge=True)
-    assert not has_delta(index)
+    assert not is_delta(index)
     for file in (path for path in index.rglob("*") if path.is_file()):
         data = file.read_bytes()
         assert b"Amundsen sailed the Maud" not in data and b"page-03" not in data, file
@@ -133,7 +134,7 @@ def test_doctor_reads_the_delta(index: Path) -> None:
 def test_a_bundle_has_the_delta(index: Path, fresh: Path, tmp_path: Path) -> None:
     Index.bundle(index, tmp_path / "one.ketrag")
     Index.unbundle(tmp_path / "one.ketrag", tmp_path / "copy")
-    assert has_delta(tmp_path / "copy")
+    assert is_delta(tmp_path / "copy")
     same(tmp_path / "copy", fresh, contexts)
 
 
@@ -148,11 +149,8 @@ def test_a_merge_of_indexes_with_deltas(index: Path, fresh: Path, tmp_path: Path
 
 
 def test_a_stopped_change_is_not_lost(index: Path, fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patched, Index.open(index) as opened:
-        patched.setattr(delta.Deltas, "publish", stop)
+        patched.setattr(delta.Deltas, "publish", interrupt)
         with pytest.raises(KeyboardInterrupt):
             opened.update(remove=["page-11"])
     with Index.open(index) as opened:
@@ -163,18 +161,15 @@ def test_a_stopped_change_is_not_lost(index: Path, fresh: Path, monkeypatch: pyt
 
 
 def test_a_stopped_write_changes_nothing(index: Path, fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patched, Index.open(index) as opened:
-        patched.setattr(delta, "write_stage", stop)
+        patched.setattr(delta, "write_stage", interrupt)
         with pytest.raises(KeyboardInterrupt):
             opened.update(remove=["page-11"])
     same(index, fresh, contexts)
     with Index.open(index) as opened:
         assert opened.update(add=[AFTER[3]]).changed is False
         assert [failure.code for failure in opened.update(remove=["none"]).failures] == ["unknown"]
-    assert has_delta(index)
+    assert is_delta(index)
 
 
 def test_changes_that_a_delta_cannot_hold_are_ordinary_builds(index: Path, tmp_path: Path) -> None:
@@ -183,16 +178,16 @@ def test_changes_that_a_delta_cannot_hold_are_ordinary_builds(index: Path, tmp_p
     Index.build(BEFORE, auto, settings=Settings(modes="bm25,walk")).close()
     with Index.open(auto) as opened:
         opened.update(add=[Document("new", "A new document of Nansen.", "New")])
-    assert has_delta(auto)
+    assert is_delta(auto)
     with Index.open(auto) as opened:
         opened.update(add=[Document("de", german, "Schiff")])
-    assert not has_delta(auto)
+    assert not is_delta(auto)
     with Index.open(auto) as opened:
         opened.update(add=[Document("de2", f"{german} Im Winter.", "Schiff")])
-    assert has_delta(auto)  # it is no longer the first
+    assert is_delta(auto)  # it is no longer the first
     with Index.open(index) as opened:
         opened.update(where={"team": "a"}, fold=True)
-    assert not has_delta(index)
+    assert not is_delta(index)
 
 
 def test_a_reader_keeps_what_it_opened(index: Path) -> None:

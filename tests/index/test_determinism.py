@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import Index, Settings
-from ketrag_fast.base.progress import Event
 from ketrag_fast.errors import Cancelled
 from ketrag_fast.systems.planning import stages_for
 from ketrag_fast.types import Document
 from tests.golden.make_digest import BUILDS, DIGESTS, digest_of
 from tests.process import POLAR, ketrag, python, start
 from tests.support.effort import ended_after
+from tests.support.faults import stop_at
 
 SPLIT = Settings(system="ket-rag", chunk_tokens=200)
 READ = Settings(llm="heuristic")
@@ -108,11 +108,8 @@ def test_killed_in_each_stage(tmp_path: Path, stage: str) -> None:
 
 
 def test_stopped_by_the_callback(tmp_path: Path) -> None:
-    def stop(event: Event) -> bool | None:
-        return False if event.stage == "links" else None
-
     with pytest.raises(Cancelled):
-        Index.build(POLAR / "articles", tmp_path / "index", progress=stop)
+        Index.build(POLAR / "articles", tmp_path / "index", progress=stop_at("links"))
     with Index.build(POLAR / "articles", tmp_path / "index") as index:
         assert index.report is not None
         assert [r.how for r in index.report.stages][:1] == ["resumed"]

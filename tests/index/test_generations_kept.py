@@ -21,6 +21,7 @@ from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.manifest import read_manifest
 from tests import small_model
 from tests.soak.small import has_delta, small
+from tests.support.faults import flip, stop_at
 
 DOCUMENTS = [
     Document(f"d{i}", f"The harbour of number {i} froze in winter w{i}.", f"Port {i}") for i in range(9)
@@ -143,11 +144,8 @@ def test_doctor_says_what_was_left(tmp_path: Path, capsys: pytest.CaptureFixture
     Index.build(DOCUMENTS, place).close()
     assert examined(place, capsys) == {"tables": None, "published": None, "generation 1": None}
 
-    def stop(event: Any) -> bool:
-        return bool(event.stage != "links")
-
     with pytest.raises(Cancelled):
-        Index.build(Document("new", "A new text."), place, progress=stop)
+        Index.build(Document("new", "A new text."), place, progress=stop_at("links"))
     (place / "index.owner").write_text('{"pid": 12, "host": "elsewhere"}')
     (place / "notes.txt").write_text("mine")
     (tmp_path / ".unbundle-abc").mkdir()
@@ -173,11 +171,8 @@ def test_doctor_knows_an_unfinished_merge(tmp_path: Path, capsys: pytest.Capture
     Index.build(DOCUMENTS[:4], tmp_path / "a").close()
     Index.build(DOCUMENTS[4:], tmp_path / "b").close()
 
-    def stop(event: Any) -> bool:
-        return bool(event.stage != "links")
-
     with pytest.raises(Cancelled):
-        Index.merge([tmp_path / "a", tmp_path / "b"], tmp_path / "m", progress=stop)
+        Index.merge([tmp_path / "a", tmp_path / "b"], tmp_path / "m", progress=stop_at("links"))
     assert "the same `ketrag merge`" in (examined(tmp_path / "m", capsys)["merge"] or "")
 
 
@@ -193,7 +188,7 @@ def test_a_damaged_generation_is_never_replaced_by_an_older_one(tmp_path: Path, 
     with pytest.raises(IndexDamaged, match="unit_texts_offsets"):
         Index.open(place)
     with pytest.raises(Cancelled):  # a build that ends early does not name the older one either
-        Index.build([], place, progress=lambda event: event.stage != "units")
+        Index.build([], place, progress=stop_at("units"))
     with pytest.raises(IndexDamaged, match="unit_texts_offsets"):
         Index.open(place)
     with Index.build([], place) as index:
@@ -212,7 +207,7 @@ def test_a_lost_generation_is_never_replaced_by_an_older_one(tmp_path: Path, del
         Index.open(place)
     kept = [document for document in DOCUMENTS if document.id != "d3"]  # their texts are lost with it
     with pytest.raises(Cancelled):  # a build that ends early does not name the older one either
-        Index.build(kept, place, progress=lambda event: event.stage != "units")
+        Index.build(kept, place, progress=stop_at("units"))
     with pytest.raises(IndexDamaged, match="is lost"):
         Index.open(place)
     with Index.build(kept, place) as index:
@@ -301,11 +296,3 @@ def test_a_copied_generation_under_a_huge_number_is_dropped(tmp_path: Path, othe
         assert "generation 1,000,000,000,000 was damaged" in " ".join(index.report.warnings)
     assert numbers(place) == [1, *(10**12 + 1 for _ in other)]
     assert main(["doctor", "-i", str(place)]) == 0
-
-
-def flip(file: Path) -> None:
-    """Change one bit of a file that no other generation shares."""
-    data = bytearray(file.read_bytes())
-    data[len(data) // 2] ^= 1
-    file.unlink()
-    file.write_bytes(data)

@@ -12,7 +12,7 @@ import pytest
 from ketrag_fast import Document, Event, Index, Settings
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import IndexLocked, InputError
-from ketrag_fast.index.example_questions import LONGEST, MOST, read_examples
+from ketrag_fast.index.annotations import LONGEST_EXAMPLE, MOST_EXAMPLES, read_examples
 
 SHIPS = [
     Document("fram", "Nansen sailed the Fram.", metadata={"team": "polar"}),
@@ -105,10 +105,10 @@ def test_questions_stay_until_they_are_replaced(ships: Index, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("questions", "said"),
     [
-        (["x"] * (MOST + 1), None),
-        ([f"x{n}" for n in range(MOST + 1)], "at most"),
+        (["x"] * (MOST_EXAMPLES + 1), None),
+        ([f"x{n}" for n in range(MOST_EXAMPLES + 1)], "at most"),
         ([" "], "1 to"),
-        (["x" * (LONGEST + 1)], "1 to"),
+        (["x" * (LONGEST_EXAMPLE + 1)], "1 to"),
         ("Who?", "a list"),
         (["\ud800"], "surrogate"),
     ],
@@ -156,7 +156,7 @@ def test_the_command_stores_them(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_while_another_build_runs_the_questions_are_not_stored(ships: Index) -> None:
-    from ketrag_fast.index.example_questions import store_examples
+    from ketrag_fast.index.annotations import store_examples
     from ketrag_fast.storage.layout import Layout
     from ketrag_fast.storage.lock import builder_lock
 

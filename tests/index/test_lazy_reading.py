@@ -11,6 +11,7 @@ import pytest
 from ketrag_fast import Document, Index, Settings
 from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.storage.arrays import BLOCK, BLOCKS
+from tests.support.faults import flip
 
 WORDS = 4000
 DOCUMENTS = 6000
@@ -36,12 +37,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def index(whole: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(whole, tmp_path / "index"))
-
-
-def flip(path: Path, at: int) -> None:
-    data = bytearray(path.read_bytes())
-    data[at] ^= 1
-    path.write_bytes(data)
 
 
 def array(index: Path, name: str) -> Path:

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import Index
-from ketrag_fast.base.progress import Event
 from ketrag_fast.errors import Cancelled, IndexDamaged
 from ketrag_fast.storage.checksum import HASH_BYTES
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.published_texts import PublishedTexts
+from tests.support.faults import stop_at
 from tests.support.merging import build, document
 
 DOCUMENTS = [document(f"d{number}") for number in range(12)]
@@ -41,11 +41,8 @@ def test_published_texts_are_not_copied(tmp_path: Path) -> None:
     wanted = build(tmp_path / "whole", sorted(DOCUMENTS, key=lambda one: one.id))
     merged = tmp_path / "m"
 
-    def stop(event: Event) -> bool:
-        return event.stage != "links"
-
     with pytest.raises(Cancelled):
-        Index.merge(parts, merged, progress=stop)
+        Index.merge(parts, merged, progress=stop_at("links"))
     assert execute(merged, "SELECT count(*) FROM documents") == [(12,)]
     assert execute(merged, "SELECT count(*) FROM texts") == [(0,)]
     with Index.merge(parts, merged) as index:

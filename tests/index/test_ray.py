@@ -18,8 +18,7 @@ import pytest
 from ketrag_fast import Index, Settings
 from ketrag_fast.errors import BackendError, ConfigError, InputError, NetworkForbidden, ReadOnly
 from ketrag_fast.index.on_ray.building import _error_of, _RayTasks
-from ketrag_fast.index.on_ray.cluster import address_of, connected
-from ketrag_fast.index.on_ray.tasks import ShardJob, build_shard
+from ketrag_fast.index.on_ray.cluster import ShardJob, address_of, build_shard, connected
 from ketrag_fast.ray import build as build_on_ray
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock

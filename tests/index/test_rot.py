@@ -19,6 +19,7 @@ from ketrag_fast.types import Document
 from tests import small_model
 from tests.process import command, ketrag, python
 from tests.support.array_files import array_files
+from tests.support.faults import run_sql
 
 TEXTS = {"a.txt": "Nansen built the Fram in Larvik.", "b.txt": "Amundsen sailed the Maud eastwards."}
 
@@ -38,18 +39,13 @@ def index(source: Path, tmp_path: Path) -> Path:
     return tmp_path / "index"
 
 
-def change(index: Path, statement: str, *values: object) -> None:
-    with closing(sqlite3.connect(index / "index.sqlite")) as db, db:
-        db.execute(statement, values)
-
-
 @pytest.mark.parametrize("column", ["text", "title", "metadata"])
 def test_a_stored_text_that_is_altered_is_never_published(index: Path, source: Path, column: str) -> None:
     before = Index.open(index).digest
     if column == "text":
-        change(index, "INSERT INTO texts SELECT key, '{} Larvig' FROM documents WHERE id = 'a.txt'")
+        run_sql(index, "INSERT INTO texts SELECT key, '{} Larvig' FROM documents WHERE id = 'a.txt'")
     else:
-        change(index, f"UPDATE documents SET {column} = '{{}} Larvig' WHERE id = 'a.txt'")
+        run_sql(index, f"UPDATE documents SET {column} = '{{}} Larvig' WHERE id = 'a.txt'")
     (source / "c.txt").write_text("Something new.")
     with pytest.raises(IndexDamaged, match=r"a\.txt") as caught:
         Index.build([], index).close()
@@ -63,7 +59,7 @@ def test_a_stored_text_that_is_altered_is_never_published(index: Path, source: P
 def test_a_document_of_a_program_must_be_handed_over_again(tmp_path: Path) -> None:
     path = tmp_path / "index"
     Index.build([Document("x", "Nansen built the Fram.")], path).close()
-    change(path, "INSERT INTO texts SELECT key, 'Nobody built the Fram.' FROM documents")
+    run_sql(path, "INSERT INTO texts SELECT key, 'Nobody built the Fram.' FROM documents")
     with pytest.raises(IndexDamaged, match="'x'"):
         Index.build([], path, rebuild=True)
     with Index.build([Document("x", "Nansen built the Fram.")], path, rebuild=True) as index:
@@ -215,7 +211,7 @@ def test_the_doctor_finds_each_damage_and_changes_nothing(index: Path) -> None:
     code, found = look()
     assert code == 4 and array.name in str(found["generation 1"]) and found["tables"] is None
     array.write_bytes(whole)
-    change(index, "INSERT INTO texts SELECT key, 'Larvig' FROM documents WHERE id = 'a.txt'")
+    run_sql(index, "INSERT INTO texts SELECT key, 'Larvig' FROM documents WHERE id = 'a.txt'")
     code, found = look()
     assert code == 4 and "a.txt" in str(found["tables"]) and found["generation 1"] is None
     for name, error in (
@@ -253,7 +249,7 @@ def test_the_doctor_looks_at_what_is_kept_and_writes_nothing(source: Path, tmp_p
         ("DROP TABLE settings", "no such table: settings"),
         ("PRAGMA user_version = 0", "no tables of an index"),
     ):
-        change(path, statement)
+        run_sql(path, statement)
         assert what in damage(), statement
         (path / "index.sqlite").write_bytes(whole)
     (path / "index.sqlite").write_bytes(b"")
@@ -267,10 +263,10 @@ def test_altered_vectors_are_made_again_and_altered_replies_said(source: Path, t
     settings = Settings(threads=1, llm="heuristic", embedder=f"native:{model}")
     with Index.build(source, path, settings=settings) as built:
         digest = built.digest
-    change(path, "UPDATE vectors SET vector = zeroblob(length(vector))")
+    run_sql(path, "UPDATE vectors SET vector = zeroblob(length(vector))")
     with Index.build([], path, rebuild=True) as again:
         assert again.digest == digest
-    change(path, "UPDATE replies SET text = x'7b7d' WHERE chunk = (SELECT min(chunk) FROM replies)")
+    run_sql(path, "UPDATE replies SET text = x'7b7d' WHERE chunk = (SELECT min(chunk) FROM replies)")
     with pytest.raises(IndexDamaged, match="1 cached replies were altered") as caught:
         Index.build([], path, rebuild=True)
     assert caught.value.hint and "run the same command again" in caught.value.hint

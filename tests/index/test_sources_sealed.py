@@ -12,6 +12,7 @@ from ketrag_fast import Document, Index
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.index.health import examine
+from tests.support.faults import run_sql
 
 
 @pytest.fixture
@@ -22,12 +23,6 @@ def place(tmp_path: Path) -> Path:
         (tmp_path / name / "a.txt").write_text(text)
     Index.build(tmp_path / "docsA", tmp_path / "ix").close()
     return tmp_path
-
-
-def run(place: Path, *statements: str) -> None:
-    with closing(sqlite3.connect(place / "ix" / "index.sqlite")) as db, db:
-        for statement in statements:
-            db.execute(statement)
 
 
 def flip(place: Path) -> None:
@@ -93,7 +88,7 @@ def test_naming_the_sources_again_repairs_it(place: Path) -> None:
     ],
 )
 def test_every_way_to_alter_a_row(place: Path, harm: str) -> None:
-    run(place, harm)
+    run_sql(place / "ix", harm)
     with pytest.raises(IndexDamaged, match="sources are altered"):
         Index.build([], place / "ix")
     Index.build(place / "docsA", place / "ix", replace=True).close()
@@ -101,7 +96,7 @@ def test_every_way_to_alter_a_row(place: Path, harm: str) -> None:
 
 
 def test_an_index_without_checksums_of_its_sources_is_damaged(place: Path) -> None:
-    run(place, "DROP TABLE source_seals")
+    run_sql(place / "ix", "DROP TABLE source_seals")
     assert [finding for finding in examine(place / "ix") if finding.error is not None]
     with pytest.raises(IndexDamaged, match="source_seals"):
         Index.build([], place / "ix")

@@ -7,8 +7,8 @@ import select
 import socket
 import struct
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, Self
 
 from ketrag_fast.models.http.client import Client
@@ -74,9 +74,8 @@ Serve = Callable[["Server", Peer], None]
 
 
 def serve_all(server: Server, peer: Peer) -> None:
-    while (asked := peer.read()) is not None:
-        server.count(asked)
-        peer.sock.sendall(framed(content_of(*asked)))
+    while answer(server, peer) is not None:
+        pass
 
 
 class Server:
@@ -122,8 +121,22 @@ class Server:
         self.ended.release()
 
 
-def pool_of(server: Server) -> Connections:
-    return Connections(address(server.url))
+def answer(server: Server, peer: Peer, head: str = JSON, more: bytes = b"") -> dict[str, Any] | None:
+    """Read, count and answer one request; its body, or None at the end."""
+    if (asked := peer.read()) is None:
+        return None
+    server.count(asked)
+    peer.sock.sendall(framed(content_of(*asked), head) + more)
+    return asked[1]
+
+
+@contextmanager
+def served(play: Serve = serve_all) -> Iterator[tuple[Server, Connections]]:
+    """A server and a pool of connections to it."""
+    with Server(play) as server:
+        pool = Connections(address(server.url))
+        yield server, pool
+        pool.close()
 
 
 def idle_sockets(pool: Connections) -> list[socket.socket]:

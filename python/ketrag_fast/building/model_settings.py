@@ -197,11 +197,7 @@ def open_reading(
     if settings.llm == NONE:
         yield None
         return
-    from ketrag_fast.models.extraction.chunk_reader import (
-        find_stored_reader,
-        open_reader,
-        replay_only_reader,
-    )
+    from ketrag_fast.models.extraction.chunk_reader import open_reader, replay_only_reader
     from ketrag_fast.models.extraction.run import Reading, check_place
     from ketrag_fast.storage.journal import Journal
 
@@ -211,7 +207,7 @@ def open_reading(
             reader = open_reader(settings, spending)
             number = journal.reader(reader.key, reader.spec, reader.identity).number
         else:
-            row = find_stored_reader(journal, plan.key, settings.llm)
+            row = journal.latest(settings.llm) if plan.key is None else journal.known(plan.key)
             if row is None:  # the tables were lost: every chunk is pending again
                 row = journal.reader(plan.key or f"lost {settings.llm}", settings.llm, {})
             reader, number = replay_only_reader(settings, row), row.number

@@ -1,8 +1,8 @@
-"""Switching an index to another embedding model.
+"""Computing the vectors of an index again: with another embedding model, or because its format is older.
 
-The documents and every stage that does not depend on vectors stay as they are. The new vectors go to `work/`
-and to the vector cache; readers use the old generation until the new one is published. If the call is killed,
-the old generation remains in use and the next call resumes.
+The documents and every stage that does not depend on vectors stay as they are, and no source is read. The new
+vectors go to `work/` and to the vector cache; readers use the old generation until the new one is published.
+If the call is killed, the old generation remains in use and the next call resumes.
 """
 
 from __future__ import annotations
@@ -58,12 +58,11 @@ def reembed(
                 f"the index in {layout.root} was never finished", hint="finish it first: ketrag index"
             )
         finish_publication(layout, base)
-        wanted = {"embedder", *names("run")}
-        asked = Settings(**{name: value for name, value in settings.given.items() if name in wanted})
+        asked = _embedding_settings(settings)
         _, reads = plan_reading(asked, base, layout, rebuild=False, partial=False)
         resolved = settings_for(base, asked, rebuild=True)
-        trust = Trust.of(layout, asked)
-        noted = trust.keep(resolved.settings)
+        chosen, trust = resolved.settings, Trust.of(layout, asked)
+        noted = trust.keep(chosen)
         with Tables(layout.tables) as tables:
             work = Build(
                 layout=layout,
@@ -73,24 +72,49 @@ def reembed(
                 stages=stages,
                 reads=reads,
                 trust=trust,
-                callback=Limited(progress, resolved.settings.limit_seconds, start),
+                callback=Limited(progress, chosen.limit_seconds, start),
                 start=start,
             )
             with work.opened():
                 if work.source is not None:
-                    if work.source.renew():
-                        _drop_unfinished(layout)
+                    if work.source.renew():  # stages of an interrupted build have the dropped vectors
+                        for leftover in layout.work.iterdir():
+                            discard_folder(leftover)
                     if _vectors_changed(stored_identity(base), work.source):
-                        work.rerun = depending(work.planned, "embedder", resolved.settings)
+                        work.rerun = depending(work.planned, "embedder", chosen)
                         work.vectors_of = ()
                 read = as_they_are(tables)
                 read.warnings += noted
                 report = work.run(read)
             with tables.transaction():
-                tables.set_settings(build_settings(resolved.settings))
+                tables.set_settings(build_settings(chosen))
             remember(tables, report)
-        prune(layout, resolved.settings.keep_generations, resolved.settings.keep_days)
+        prune(layout, chosen.keep_generations, chosen.keep_days)
     return report
+
+
+def upgrade(
+    path: str | os.PathLike[str],
+    stages: Sequence[Stage] | Planner,
+    settings: Settings,
+    *,
+    progress: Callback | None = None,
+) -> BuildReport:
+    """Upgrade the index of the previous format at `path`: its vectors are lost, and computed again.
+
+    Only the embedder and the run settings of `settings` count. Raises IndexMissing, IndexIncompatible for
+    other formats, and what `runner.build` raises.
+    """
+    layout = Layout(Path(path))
+    layout.require()
+    with builder_lock(layout):
+        upgrade_format(layout, stages_on(VECTORS.name))
+    return build(path, (), stages, _embedding_settings(settings), BuildOptions(others="keep"), progress)
+
+
+def _embedding_settings(settings: Settings) -> Settings:
+    wanted = {"embedder", *names("run")}
+    return Settings(**{name: value for name, value in settings.given.items() if name in wanted})
 
 
 def depending(stages: Iterable[Stage], setting: str, settings: Settings) -> frozenset[str]:
@@ -113,30 +137,3 @@ def _vectors_changed(stored: Identity | None, source: VectorSource) -> bool:
     except ModelMismatch:
         return True
     return False
-
-
-def _drop_unfinished(layout: Layout) -> None:
-    """Delete the stages of an interrupted build: they were computed with the dropped vectors."""
-    for leftover in layout.work.iterdir():
-        discard_folder(leftover)
-
-
-def upgrade(
-    path: str | os.PathLike[str],
-    stages: Sequence[Stage] | Planner,
-    settings: Settings,
-    *,
-    progress: Callback | None = None,
-) -> BuildReport:
-    """Upgrade the index at `path`; only the embedder and the run settings of `settings` count.
-
-    Texts, words and links are reused; all stages that depend on vectors are computed again. No source is
-    read. Raises IndexMissing, IndexIncompatible for other formats, and what `runner.build` raises.
-    """
-    layout = Layout(Path(path))
-    layout.require()
-    with builder_lock(layout):
-        upgrade_format(layout, stages_on(VECTORS.name))
-    wanted = {"embedder", *names("run")}
-    given = Settings(**{name: value for name, value in settings.given.items() if name in wanted})
-    return build(path, (), stages, given, BuildOptions(others="keep"), progress)

@@ -13,10 +13,8 @@ import json
 import math
 import random
 import tempfile
-import time
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
@@ -26,16 +24,10 @@ import numpy as np
 from ketrag_fast.base.config import Settings, build_settings, resolve
 from ketrag_fast.base.progress import Callback
 from ketrag_fast.building.sources import (
-    FileSelection,
     Sources,
-    absolute,
-    find_files,
-    read_jobs,
-    sandbox_pool,
-    split_sources,
-    usable_item,
 )
 from ketrag_fast.eval.prices import Bill, Prices, bill, embedded_bytes
+from ketrag_fast.eval.sample import Sample, documents_within, read_sample
 from ketrag_fast.index import Index
 from ketrag_fast.kernels.text import count_tokens, unpack
 from ketrag_fast.models.embedders.registry import BUILTIN, parse
@@ -43,16 +35,12 @@ from ketrag_fast.models.extraction.chunk_reader import prompt_options
 from ketrag_fast.models.extraction.heuristic import extract
 from ketrag_fast.models.extraction.prompt import build_prompt, follow_up
 from ketrag_fast.models.llms.registry import HEURISTIC, NONE, is_model, parse_spec
-from ketrag_fast.readers import Item
-from ketrag_fast.readers.sandbox import ReadJob
-from ketrag_fast.storage.checksum import content_of
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.read_only import contents
 from ketrag_fast.systems.index_settings import stored_settings, with_modes
 from ketrag_fast.systems.planning import embedding_stages, stages_for
 from ketrag_fast.systems.registry import registry
-from ketrag_fast.types import Document, Failure, Usage
-from ketrag_fast.types.documents import NOTES
+from ketrag_fast.types import Document, Usage
 
 _CHARACTERS: Final = 1_500_000
 _CHARACTERS_EMBEDDED: Final = 150_000
@@ -139,18 +127,21 @@ def estimate(
     plain = build(sample.drawn, embedder=BUILTIN)
     embedded = plain
     if is_timed and whole.embedder != BUILTIN:
-        embedded = build(sample.within(_CHARACTERS_EMBEDDED, whole.seed))
+        chance = random.Random(whole.seed)  # noqa: S311 - a sample, not a secret
+        embedded = build(documents_within(list(enumerate(sample.drawn)), _CHARACTERS_EMBEDDED, chance))
     large = plain.large
     share = sample.characters / max(large.characters, 1)
     embedded_share = sample.characters / max(embedded.large.characters, 1)
-    fresh = share * (1 - sample.known)
     words = round(large.words * share)
     million = round(sample.characters / words * 1e6) if words else 0
-    stages = _parts_at("seconds", sample.characters, plain, embedded)
-    stages["read"] = sample.seconds
+
+    def total(of: str, characters: int) -> dict[str, float]:
+        return _parts_at(of, characters, plain, embedded)
+
+    stages = {**total("seconds", sample.characters), "read": sample.seconds}
     reading = sample.seconds * million / max(sample.characters, 1)
     each = _tokens_of_calls(large.core, whole) if is_model(whole.llm) and large.core else (0.0, 0.0)
-    chunks_read = len(large.core) * large.passes * fresh if any(each) else 0.0
+    chunks_read = len(large.core) * large.passes * share * (1 - sample.known) if any(each) else 0.0
     usage = Usage(
         calls=math.ceil(chunks_read * (1 + whole.gleanings) - 1e-9),
         tokens_in=round(each[0] * chunks_read),
@@ -169,10 +160,9 @@ def estimate(
         tokens_out=usage.tokens_out,
         embedding_tokens=usage.embedding_tokens,
         seconds=math.fsum(stages.values()),
-        disk=round(math.fsum(_parts_at("bytes", sample.characters, plain, embedded).values())),
-        seconds_per_million_words=math.fsum(_parts_at("seconds", million, plain, embedded).values())
-        + reading,
-        bytes_per_million_words=round(math.fsum(_parts_at("bytes", million, plain, embedded).values())),
+        disk=round(math.fsum(total("bytes", sample.characters).values())),
+        seconds_per_million_words=math.fsum(total("seconds", million).values()) + reading,
+        bytes_per_million_words=round(math.fsum(total("bytes", million).values())),
         stages=stages,
         usd=bill(usage, prices or Prices(), whole.llm, whole.embedder),
         notes=tuple(_notes(sample, large, whole, usage, is_timed)),
@@ -199,11 +189,8 @@ def _build(
             report, arrays = index.report, index.inspect.arrays()
             assert report is not None  # noqa: S101 - it was just built
             asking = {s.name for s in registry().stages if s.reads and s.look} if is_model(whole.llm) else ()
-            stages = {s.name: s.seconds for s in report.stages if s.name not in asking}
-            seconds = {
-                **stages,
-                _REST: max(report.seconds - math.fsum(s.seconds for s in report.stages), 0.0),
-            }
+            seconds = {s.name: s.seconds for s in report.stages if s.name not in asking}
+            seconds[_REST] = max(report.seconds - math.fsum(s.seconds for s in report.stages), 0.0)
             tokens: float = report.usage.embedding_tokens
             if whole.embedder != BUILTIN and settings.embedder == BUILTIN:
                 units = arrays["units"]
@@ -323,156 +310,3 @@ def _notes(sample: Sample, large: _Built, settings: Settings, usage: Usage, is_t
         )
     if not is_timed:
         yield f"without the time and the vectors of {settings.embedder}, which was not called"
-
-
-_SECONDS: Final = 3.0
-"""Time after which no further file is opened."""
-_DOCUMENTS: Final = 2000
-_GIVEN: Final = "given"
-"""Stands for the format of documents given as objects."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """The drawn documents in the order of reading, and estimates for all documents.
-
-    `read` is the number of documents that were read, `seconds` the time to read all. `known` is the share of
-    the text that an index has.
-    """
-
-    drawn: tuple[Document, ...]
-    documents: int
-    characters: int
-    read: int
-    failures: int
-    seconds: float
-    known: float
-
-    def within(self, room: int, seed: int) -> tuple[Document, ...]:
-        """Return some of the drawn documents that have about `room` characters together."""
-        chance = random.Random(seed)  # noqa: S311 - a sample, not a secret
-        return _documents_within(list(enumerate(self.drawn)), room, chance)
-
-
-def read_sample(sources: Sources, settings: Settings, room: int, held: frozenset[str]) -> Sample:
-    """Read files in a random order for some seconds, and draw documents with about `room` characters.
-
-    Documents that are read have equal chances. The text of the other files is estimated from their bytes, for
-    each format separately. `held` are the contents of an index.
-    """
-    chance = random.Random(settings.seed)  # noqa: S311 - a sample, not a secret
-    paths, given = split_sources(sources)
-    failures: list[Failure] = []
-    jobs = _shuffled(_list_jobs(paths, settings, failures), chance)
-    sizes = [_size(job) for job in jobs]
-    draw = _Draw(chance, room, held)
-    begin = time.monotonic()
-    with sandbox_pool(settings) as pool:
-        for (_, kind), size, (_, items) in zip(jobs, sizes, pool.read(jobs), strict=False):
-            draw.take(items, kind, size)
-            if draw.count and time.monotonic() - begin > _SECONDS:
-                break
-        seconds = (time.monotonic() - begin) * sum(sizes) / max(draw.bytes.total(), 1)
-    draw.take(given or (), _GIVEN, 1)
-    totals = Counter({_GIVEN: 1})
-    for (_, kind), size in zip(jobs, sizes, strict=True):
-        totals[kind] += size
-    return Sample(
-        _documents_within(draw.drawn, room, chance),
-        draw.of_all(draw.documents, totals),
-        draw.of_all(draw.characters, totals),
-        draw.count,
-        len(failures) + draw.failures,
-        seconds,
-        draw.known / max(draw.characters.total(), 1),
-    )
-
-
-class _Draw:
-    """Reservoir sampling of documents; counters of what was read of each format."""
-
-    def __init__(self, chance: random.Random, room: int, held: frozenset[str]) -> None:
-        self._chance, self._room, self._held = chance, room, held
-        self.drawn: list[tuple[int, Document]] = []
-        self._seen: set[str] = set()
-        self.count = self.failures = self.known = 0
-        self.bytes, self.documents, self.characters = Counter[str](), Counter[str](), Counter[str]()
-
-    def take(self, items: Iterable[Item], kind: str, size: int) -> None:
-        """Count the items of one file of `size` bytes, and draw from them."""
-        self.bytes[kind] += size
-        for item in items:
-            document = usable_item(item, self._seen)
-            if isinstance(document, Failure):
-                self.failures += document.code not in NOTES
-                continue
-            length = len(document.text)
-            self.documents[kind] += 1
-            self.characters[kind] += length
-            self.known += length if self._held and content_of(document) in self._held else 0
-            slot = self.count if self.count < _DOCUMENTS else self._chance.randrange(self.count + 1)
-            if slot < _DOCUMENTS:
-                self.drawn[slot : slot + 1] = [(self.count, _shorten(document, self._room))]
-            self.count += 1
-
-    def of_all(self, counted: Counter[str], totals: Counter[str]) -> int:
-        """Extrapolate a total from the files that were read to all files, by bytes."""
-        found = 0.0
-        for kind, size in totals.items():
-            own = self.bytes[kind]
-            number, among = (counted[kind], own) if own else (counted.total(), self.bytes.total())
-            found += number * size / max(among, 1)
-        return round(found)
-
-
-def _documents_within(
-    numbered: list[tuple[int, Document]], room: int, chance: random.Random
-) -> tuple[Document, ...]:
-    """Return some documents, in order, with about `room` characters in total."""
-    chance.shuffle(numbered)
-    kept: list[tuple[int, Document]] = []
-    for number, document in numbered:
-        short = _shorten(document, room) if not kept else document
-        if len(short.text) > room:
-            break  # the order is random, so stopping at a long document keeps the sample fair
-        kept.append((number, short))
-        room -= len(short.text)
-    return tuple(document for _, document in sorted(kept, key=lambda one: one[0]))
-
-
-def _list_jobs(paths: Iterable[str], settings: Settings, failures: list[Failure]) -> list[ReadJob]:
-    selection = FileSelection()
-    jobs: list[ReadJob] = []
-    for path in paths:
-        files = find_files(absolute(path), settings)
-        failures += files.failures
-        jobs += read_jobs(files, settings, selection)
-        failures += selection.failures
-        selection.failures = []
-    return jobs
-
-
-def _shuffled(jobs: list[ReadJob], chance: random.Random) -> list[ReadJob]:
-    """Return files in a random order in which each format begins early and is spread evenly."""
-    chance.shuffle(jobs)
-    number, ranks = Counter(kind for _, kind in jobs), Counter[str]()
-    keys = []
-    for _, kind in jobs:
-        keys.append(ranks[kind] / number[kind])
-        ranks[kind] += 1
-    return [jobs[at] for at in sorted(range(len(jobs)), key=keys.__getitem__)]
-
-
-def _size(job: ReadJob) -> int:
-    try:
-        return job[0].size()
-    except OSError:
-        return 0  # reading it reports the failure
-
-
-def _shorten(document: Document, room: int) -> Document:
-    """Return a document, cut to the maximum size of the whole sample."""
-    if len(document.text) <= room:
-        return document
-    marks = tuple(replace(one, end=min(one.end, room)) for one in document.locators if one.start < room)
-    return Document(document.id, document.text[:room], document.title, document.metadata, marks)

@@ -17,7 +17,7 @@ embedding = 0.02
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -111,41 +111,34 @@ def read_prices(path: str | Path | None) -> Prices:
 
 
 def _date(value: object, path: Path) -> str:
-    if isinstance(value, dt.date):  # TOML has a date type
-        return value.isoformat()[:10]
-    try:
-        return dt.date.fromisoformat(str(value)).isoformat() if isinstance(value, str) else _no_date(path)
+    try:  # TOML has a date type
+        return dt.date.fromisoformat(
+            str(value)[:10] if isinstance(value, dt.date) else str(value)
+        ).isoformat()
     except ValueError:
-        return _no_date(path)
-
-
-def _no_date(path: Path) -> str:
-    raise ConfigError(
-        f"{path} has no date", hint='add the date of the prices, for example date = "2026-11-01"'
-    )
+        raise ConfigError(
+            f"{path} has no date", hint='add the date of the prices, for example date = "2026-11-01"'
+        ) from None
 
 
 def _models(table: object, path: Path) -> dict[str, Price]:
     if not isinstance(table, dict):
         raise ConfigError(f"{path}: models is not a table")
-    return {name: _price(name, entry, path) for name, entry in table.items()}
-
-
-def _price(name: str, entry: object, path: Path) -> Price:
-    if not isinstance(entry, dict):
-        raise ConfigError(f"{path}: models.{name} is not a table of input, output, embedding")
-    for kind, value in entry.items():
-        if kind not in _KINDS:
-            raise ConfigError(
-                f"{path}: models.{name}.{kind} is not a known price",
-                hint="the prices are " + ", ".join(_KINDS),
-            )
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not (number and 0 <= value <= _MOST):
-            raise ConfigError(
-                f"{path}: models.{name}.{kind} must be a number of at least 0, got {short_repr(value)}"
-            )
-    return Price(**{kind: float(value) for kind, value in entry.items()})
+    for name, entry in table.items():
+        if not isinstance(entry, dict):
+            raise ConfigError(f"{path}: models.{name} is not a table of input, output, embedding")
+        for kind, value in entry.items():
+            if kind not in _KINDS:
+                raise ConfigError(
+                    f"{path}: models.{name}.{kind} is not a known price",
+                    hint="the prices are " + ", ".join(_KINDS),
+                )
+            number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if not (number and 0 <= value <= _MOST):
+                raise ConfigError(
+                    f"{path}: models.{name}.{kind} must be a number of at least 0, got {short_repr(value)}"
+                )
+    return {name: Price(**{kind: float(usd) for kind, usd in entry.items()}) for name, entry in table.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,27 +161,22 @@ class Bill:
 
 def bill(usage: Usage, prices: Prices, llm: str, embedder: str) -> Bill:
     """Return the cost of `usage` with these two models, named as in the settings."""
+    reader, vectors = prices.of(llm) or Price(), prices.of(embedder) or Price()
+    embedding = vectors.input if vectors.embedding is None else vectors.embedding
     return Bill(
-        _llm(usage.tokens_in, usage.tokens_out, prices.of(llm)),
-        _embedding(usage.embedding_tokens, prices.of(embedder)),
+        _usd((usage.tokens_in, usage.tokens_out), (reader.input, reader.output)),
+        _usd((usage.embedding_tokens,), (embedding,)),
     )
 
 
-def _llm(tokens_in: int, tokens_out: int, price: Price | None) -> float | None:
-    if not tokens_in and not tokens_out:
+def _usd(tokens: Sequence[int], prices: Sequence[float | None]) -> float | None:
+    """Return the cost of tokens; None if there are tokens and a price is unknown."""
+    if not any(tokens):
         return 0.0
-    if price is None or price.input is None or price.output is None:
+    known = [price for price in prices if price is not None]
+    if len(known) < len(prices):
         return None
-    return (tokens_in * price.input + tokens_out * price.output) / 1e6
-
-
-def _embedding(tokens: int, price: Price | None) -> float | None:
-    if not tokens:
-        return 0.0
-    if price is None:
-        return None
-    each = price.embedding if price.embedding is not None else price.input
-    return None if each is None else tokens * each / 1e6
+    return sum(count * price for count, price in zip(tokens, known, strict=True)) / 1e6
 
 
 def usd_text(usd: float | None) -> str:
@@ -198,10 +186,7 @@ def usd_text(usd: float | None) -> str:
     return f"{usd:.2f}" if usd >= 1 or usd == 0 else f"{usd:.4f}"
 
 
-Stages = Mapping[str, Mapping[str, Any]]
-
-
-def embedded_bytes(stages: Stages, made: Collection[str]) -> int:
+def embedded_bytes(stages: Mapping[str, Mapping[str, Any]], made: Collection[str]) -> int:
     """Return the total bytes of text that these stages embed: units and chunks with titles, sentences,
     titles, and texts that stages of systems declare.
     """
@@ -220,11 +205,5 @@ def embedded_bytes(stages: Stages, made: Collection[str]) -> int:
     if "chunk_vectors" in made and len(units["chunk_document"]) != len(units["unit_chunk"]):
         spans = units["chunk_bytes"].astype(np.int64)
         total += int((spans[:, 1] - spans[:, 0]).sum()) + int(titles[units["chunk_document"]].sum())
-    for stage in registry().stages:
-        if stage.name in made:
-            total += sum(_size(stages, of, texts) for of, texts in stage.embeds)
-    return total
-
-
-def _size(stages: Stages, stage: str, texts: str) -> int:
-    return len(stages.get(stage, {}).get(f"{texts}_blob", ()))
+    embeds = (one for stage in registry().stages if stage.name in made for one in stage.embeds)
+    return total + sum(len(stages.get(stage, {}).get(f"{texts}_blob", ())) for stage, texts in embeds)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,6 @@ from ketrag_fast.errors import InputError
 from ketrag_fast.index.state import IndexState
 from ketrag_fast.query.query import Filter
 from ketrag_fast.storage.layout import MERGE, Layout
-from ketrag_fast.storage.lock import progress_shown
 from ketrag_fast.systems.index_settings import begun_settings
 from ketrag_fast.systems.planning import stages_for
 
@@ -31,9 +31,9 @@ def build_index(
     path: PathText,
     settings: Settings,
     *,
-    replace: bool,
-    progress: Callback | None,
-    examples: Sequence[str] | None,
+    progress: Callback | None = None,
+    examples: Sequence[str] | None = None,
+    replace: bool = False,
     **options: Any,
 ) -> BuildReport:
     """Build an index or bring it up to date; `replace` drops all other sources.
@@ -47,11 +47,11 @@ def build_index(
         parse(settings.given["embedder"])  # before any document is read
     questions = None
     if examples is not None:
-        from ketrag_fast.index.example_questions import checked_examples, store_examples
+        from ketrag_fast.index.annotations import checked_examples, store_examples
 
         questions = checked_examples(examples)
     others: Others = "drop" if replace else "read"
-    with progress_shown(Layout(Path(path)), progress) as shown:
+    with _shown(path, progress) as shown:
         report = build(path, sources, stages_for, settings, BuildOptions(others=others, **options), shown)
     if questions is not None:
         store_examples(Path(path), questions)
@@ -80,7 +80,7 @@ def reembed_index(path: PathText, settings: Settings, *, progress: Callback | No
     """Replace the vectors of an index by vectors of the embedder in the settings."""
     from ketrag_fast.building.reembed import reembed
 
-    with progress_shown(Layout(Path(path)), progress) as shown:
+    with _shown(path, progress) as shown:
         return reembed(path, stages_for, settings, progress=shown)
 
 
@@ -88,7 +88,7 @@ def upgrade_index(path: PathText, settings: Settings, *, progress: Callback | No
     """Upgrade an index of the previous format."""
     from ketrag_fast.building.reembed import upgrade
 
-    with progress_shown(Layout(Path(path)), progress) as shown:
+    with _shown(path, progress) as shown:
         return upgrade(path, stages_for, settings, progress=shown)
 
 
@@ -118,26 +118,26 @@ def update_index(
     where: Filter | None,
     *,
     progress: Callback | None,
-    purge: bool,
-    fold: bool,
+    **options: Any,
 ) -> BuildReport:
-    """Add and remove documents of an open index. Raises InputError if parts of it are hidden."""
+    """Add and remove documents of an open index. `options` are fields of `BuildOptions`.
+
+    Raises InputError if parts of the index are hidden.
+    """
     from ketrag_fast.building.runner import BuildOptions, build
 
     if state.allows:
         raise InputError("an index opened with allow cannot be changed", hint="open it without allow")
     Layout(state.path).require()
-    condition = _removal_condition(where)
-    with progress_shown(Layout(state.path), progress) as shown:
-        options = BuildOptions(
-            others="keep",
-            remove=_patterns(remove),
-            where=condition,
-            purge=purge,
-            fold=fold,
-            opened=state.opened.generation,
-        )
-        return build(state.path, add, stages_for, state.settings, options, shown)
+    chosen = BuildOptions(
+        others="keep",
+        remove=_patterns(remove),
+        where=_removal_condition(where),
+        opened=state.opened.generation,
+        **options,
+    )
+    with _shown(state.path, progress) as shown:
+        return build(state.path, add, stages_for, state.settings, chosen, shown)
 
 
 def preview_update(
@@ -189,3 +189,10 @@ def leaves_out(source: Path, changed: Path, settings: Settings) -> bool:
     from ketrag_fast.building import sources
 
     return sources.leaves_out(source, changed, settings.exclude, gitignore=settings.gitignore)
+
+
+def _shown(path: PathText, progress: Callback | None) -> AbstractContextManager[Callback]:
+    """Store the progress of a build for other processes while a block runs."""
+    from ketrag_fast.storage.lock import progress_shown  # it imports filelock, which queries do not need
+
+    return progress_shown(Layout(Path(path)), progress)

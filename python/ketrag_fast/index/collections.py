@@ -143,7 +143,7 @@ def _is_in(source: str, own: Iterable[str]) -> bool:
 
 def collections() -> list[Collection]:
     """Return all collections, sorted by name. For a damaged one the number of documents is None."""
-    from ketrag_fast.index.descriptions import descriptions_of
+    from ketrag_fast.index.annotations import descriptions_of
 
     found = []
     for name in collection_names():

@@ -103,47 +103,35 @@ def difference(
 ) -> IndexDifference:
     """Return the differences of two indexes; `contexts` are the results of both for `questions`."""
     manifests = one.manifest, other.manifest
-    before, after = (settings_of(manifest) for manifest in manifests)
-    alike = all(before.get(name) == after.get(name) for name in _CUT)
+    settings = [settings_of(manifest) for manifest in manifests]
+    alike = all(settings[0].get(name) == settings[1].get(name) for name in _CUT)
     documents = [_documents(generation, exact=alike) for generation in (one, other)]
-    stages = [
+    digests = [
         {name: content_digest([record]) for name, record in manifest.stages.items()} for manifest in manifests
     ]
-    shared_order = [
-        [name for name in documents[0] if name in documents[1]],
-        [n for n in documents[1] if n in documents[0]],
-    ]
-    rankings = _rankings(questions, *contexts)
-    sizes = [sizes_of(manifest.stages) for manifest in manifests]
     graphs = [_entity_graph(generation) for generation in (one, other)]
     return IndexDifference(
         digests=(manifests[0].digest, manifests[1].digest),
         documents=_changes(*documents),
-        reordered=shared_order[0] != shared_order[1],
-        settings=_rows(before, after),
+        reordered=[name for name in documents[0] if name in documents[1]]
+        != [name for name in documents[1] if name in documents[0]],
+        settings=_rows(*settings),
         models=_rows(*(_models(manifest.models) for manifest in manifests)),
-        sizes=tuple(
-            (name, sizes[0].get(name, 0), sizes[1].get(name, 0))
-            for name in dict.fromkeys((*sizes[0], *sizes[1]))
-            if sizes[0].get(name, 0) != sizes[1].get(name, 0)
-        ),
-        stages=tuple(
-            name
-            for name in dict.fromkeys((*stages[0], *stages[1]))
-            if stages[0].get(name) != stages[1].get(name)
-        ),
+        sizes=_rows(sizes_of(one.manifest.stages), sizes_of(other.manifest.stages), missing=0),
+        stages=tuple(name for name, _, _ in _rows(*digests)),
         entities=_changes(graphs[0][0], graphs[1][0]),
         relations=_changes(graphs[0][1], graphs[1][1]),
         questions=len(questions),
-        rankings=rankings,
+        rankings=_rankings(questions, *contexts),
     )
 
 
-def _rows(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[tuple[str, Any, Any], ...]:
-    names = dict.fromkeys((*before, *after))
-    return tuple(
-        (name, before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)
-    )
+def _rows(
+    before: Mapping[str, Any], after: Mapping[str, Any], missing: Any = None
+) -> tuple[tuple[str, Any, Any], ...]:
+    """Return the names whose values differ, with both values."""
+    pairs = ((name, before.get(name, missing), after.get(name, missing)) for name in {**before, **after})
+    return tuple(row for row in pairs if row[1] != row[2])
 
 
 def _models(models: Mapping[str, Any]) -> dict[str, str]:
@@ -256,28 +244,24 @@ def _place(passage: Passage) -> str:
 
 def summary(compared: IndexDifference) -> list[str]:
     """Format the differences as lines of text; long lists are shortened."""
+    lines = [f"digest {compared.digests[0][:16]} -> {compared.digests[1][:16]}"]
     if compared.same:
         lines = ["the indexes are equal byte for byte"]
-    else:
-        lines = [f"digest {compared.digests[0][:16]} -> {compared.digests[1][:16]}"]
-    for what, names in (
-        ("documents", compared.documents),
-        ("entities", compared.entities),
-        ("relations", compared.relations),
-    ):
-        if names:
-            counts = (len(names.added), len(names.removed), len(names.changed))
-            lines.append(f"{what}: {counts[0]:,} added, {counts[1]:,} removed, {counts[2]:,} changed")
-            for sign, listed in (("+", names.added), ("-", names.removed), ("~", names.changed)):
-                lines += [f"  {sign} {name}" for name in listed[:_PRINTED]]
-                if len(listed) > _PRINTED:
-                    lines.append(f"  {sign} ... and {len(listed) - _PRINTED:,} more (--json lists them all)")
+    for what in ("documents", "entities", "relations"):
+        names: Changed = getattr(compared, what)
+        if not names:
+            continue
+        counts = (len(names.added), len(names.removed), len(names.changed))
+        lines.append(f"{what}: {counts[0]:,} added, {counts[1]:,} removed, {counts[2]:,} changed")
+        for sign, listed in (("+", names.added), ("-", names.removed), ("~", names.changed)):
+            lines += [f"  {sign} {name}" for name in listed[:_PRINTED]]
+            if len(listed) > _PRINTED:
+                lines.append(f"  {sign} ... and {len(listed) - _PRINTED:,} more (--json lists them all)")
     if compared.reordered:
         lines.append("the documents in both are in a different order")
-    for what, rows in (("setting", compared.settings), ("model", compared.models), ("size", compared.sizes)):
-        lines += [
-            f"{what} {name}: {_short_value(before)} -> {_short_value(after)}" for name, before, after in rows
-        ]
+    for what in ("setting", "model", "size"):
+        for name, before, after in getattr(compared, f"{what}s"):
+            lines.append(f"{what} {name}: {_short_value(before)} -> {_short_value(after)}")
     if compared.stages:
         lines.append(f"stages that differ: {', '.join(compared.stages)}")
     if compared.questions:
@@ -286,9 +270,8 @@ def summary(compared: IndexDifference) -> list[str]:
         lines.append(f"  {moved.question}  ({100 * moved.shared:.0f} % of the passages in both)")
         gone = [place for place in moved.before if place not in moved.after]
         new = [place for place in moved.after if place not in moved.before]
-        lines += [f"    - {place}" for place in gone[:_PRINTED]] + [
-            f"    + {place}" for place in new[:_PRINTED]
-        ]
+        lines += [f"    - {place}" for place in gone[:_PRINTED]]
+        lines += [f"    + {place}" for place in new[:_PRINTED]]
         if not gone and not new:
             lines.append("    the same in a different order")
     return lines

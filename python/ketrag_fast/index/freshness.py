@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import json
+import time
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ketrag_fast import _core
 from ketrag_fast.errors import IndexLocked, KetragError, ReadOnly
+from ketrag_fast.storage import read_only as reading
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.source_files import SourceStamps, base_of, path_hash, read_stamps
 from ketrag_fast.types.wording import counted
 
 if TYPE_CHECKING:
     from ketrag_fast.base.config import Settings
+    from ketrag_fast.index.state import IndexState
 
 Refresh = Literal["auto", "always", "never"]
 QUICK: Final = 0.3
@@ -122,6 +126,18 @@ def _build_settings(folder: Path) -> Settings:
     return Settings(**{name: value for name, value in stored.items() if name in used})
 
 
+def freshen_state(state: IndexState, how: Refresh | None, every: float) -> Freshness:
+    """Check the sources of an open index, unless that was done less than `every` seconds ago."""
+    if state.checked is not None and time.monotonic() - state.checked[0] < every:
+        earlier: Freshness = state.checked[1]
+        return earlier
+    found = freshen(state.path, how or state.opened.settings.refresh, state.settings)
+    if found.updated:
+        state.refresh()
+    state.checked = time.monotonic(), found
+    return found
+
+
 def freshen(folder: Path, how: Refresh, settings: Settings) -> Freshness:
     """Check the sources for changes, and index the changes: always, or only if that is quick.
 
@@ -147,7 +163,6 @@ def freshen(folder: Path, how: Refresh, settings: Settings) -> Freshness:
 
 def _predicted_seconds(folder: Path, changes: int) -> float | None:
     """Predict the seconds of an update from earlier builds; None if the update calls a model."""
-    from ketrag_fast.index.history import past_builds
 
     settings = _build_settings(folder)
     if settings.llm not in _LOCAL_LLMS or settings.embedder.startswith("openai:"):
@@ -175,3 +190,74 @@ def _update(folder: Path, settings: Settings) -> str | None:
     except KetragError as error:
         return f"they could not be indexed: {error.message}"
     return None
+
+
+_WRONG = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
+"""Exceptions raised when an altered report lacks an entry or an entry has the wrong type."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastBuild:
+    """A build that changed the index, or had failures.
+
+    Attributes:
+        started: time in UTC, ISO 8601.
+        seconds: duration of the build.
+        generation: the current generation after the build.
+        documents, added, updated, removed: the number of documents after the build, and of changed documents.
+        ran, reused: names of the stages that ran, and of the stages whose results were reused.
+        calls, tokens_in, tokens_out: number of LLM calls and their tokens.
+        failures: documents and chunks that could not be read.
+        settings: names of the settings that had changed.
+    """
+
+    started: str
+    seconds: float
+    generation: int
+    documents: int
+    added: int
+    updated: int
+    removed: int
+    ran: tuple[str, ...]
+    reused: tuple[str, ...]
+    calls: int
+    tokens_in: int
+    tokens_out: int
+    failures: int
+    settings: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entry of `GET /v1/builds`."""
+        return asdict(self)
+
+
+def past_builds(folder: Path, most: int) -> list[PastBuild]:
+    """Return at most `most` builds, newest first. Altered rows are skipped."""
+    found = []
+    for started, seconds, generation, report in reading.runs(Layout(folder), most):
+        try:
+            found.append(_past_build(started, seconds, generation, json.loads(report)))
+        except _WRONG:
+            continue
+    return found
+
+
+def _past_build(started: str, seconds: float, generation: int, report: Any) -> PastBuild:
+    documents, usage = report["documents"], report["usage"]
+    stages = [(str(stage["name"]), stage["how"]) for stage in report["stages"]]
+    return PastBuild(
+        started=started,
+        seconds=seconds,
+        generation=generation,
+        documents=int(documents["total"]),
+        added=int(documents["added"]),
+        updated=int(documents["updated"]),
+        removed=int(documents["removed"]),
+        ran=tuple(name for name, how in stages if how != "reused"),
+        reused=tuple(name for name, how in stages if how == "reused"),
+        calls=int(usage["calls"]),
+        tokens_in=int(usage["tokens_in"]),
+        tokens_out=int(usage["tokens_out"]),
+        failures=int(report["failures"]),
+        settings=tuple(str(row["name"]) for row in report["settings_changed"]),
+    )

@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import ConfigError, IndexDamaged, IndexMissing, KetragError
@@ -27,6 +26,7 @@ _LOOKS: Final = 3
 _MOST_LOOKS: Final = 100
 _PAUSE: Final = 0.1
 """Seconds between two attempts of a check."""
+Checked = TypeVar("Checked", Layout, Path)
 _MODEL_HINT: Final = (
     "put the model's folder back from the bundle that it came with, or name a copy: --embedder local:FOLDER"
 )
@@ -59,14 +59,14 @@ def examine(root: Path) -> Iterator[Finding]:
     numbers = layout.generations()
     if not numbers and not layout.tables.exists():
         raise IndexMissing(f"no index in {root}", hint=f"build one: ketrag index SOURCES -i {root}")
-    yield Finding("tables", layout.tables, _lasting(layout, partial(_tables, layout)))
-    yield Finding("published", layout.current, _lasting(layout, partial(_check_published, layout)))
+    yield Finding("tables", layout.tables, _lasting(layout, _tables))
+    yield Finding("published", layout.current, _lasting(layout, _check_published))
     if layout.model_record.exists():
-        yield Finding("model", layout.model, _error(partial(_model, layout)))
+        yield Finding("model", layout.model, _error(_model, layout))
     newest = current_number(layout) or max(numbers, default=0)
     for number in numbers:
         folder = layout.generation(number)
-        error = _error(partial(_generation, folder))
+        error = _error(_generation, folder)
         if error is not None and number < newest:
             error.hint = _OLDER_HINT
         if error is None or folder.exists():  # otherwise a builder removed it meanwhile
@@ -74,7 +74,7 @@ def examine(root: Path) -> Iterator[Finding]:
     yield from (Finding(what, path, None, note) for what, path, note in notes(layout))
 
 
-def _lasting(layout: Layout, look: Callable[[], None]) -> KetragError | None:
+def _lasting(layout: Layout, check: Callable[[Layout], None]) -> KetragError | None:
     """Repeat a check until no builder writes during it, and return its error or None.
 
     If a builder writes all the time, the error of the last attempt is returned.
@@ -83,11 +83,9 @@ def _lasting(layout: Layout, look: Callable[[], None]) -> KetragError | None:
     error: KetragError | None = None
     for _ in range(_MOST_LOOKS):
         before = _file_stamps(layout)
-        error = _error(look)
-        if error is None:
-            return None
+        error = _error(check, layout)
         quiet += _file_stamps(layout) == before
-        if quiet == _LOOKS:
+        if error is None or quiet == _LOOKS:
             break
         time.sleep(_PAUSE)
     return error
@@ -106,9 +104,9 @@ def _file_stamps(layout: Layout) -> list[tuple[int, int] | None]:
     return stamps
 
 
-def _error(look: Callable[[], None]) -> KetragError | None:
+def _error(check: Callable[[Checked], None], value: Checked) -> KetragError | None:
     try:
-        look()
+        check(value)
     except KetragError as error:
         return error
     return None
@@ -137,17 +135,13 @@ def _tables(layout: Layout) -> None:
 def _check_published(layout: Layout) -> None:
     if current_number(layout) is not None:
         return
-    if not layout.generations() and layout.current.exists():
-        raise IndexDamaged(
-            f"the generation that {layout.current} names is lost, and there is no other",
-            hint="run `ketrag index` again: it builds one from the documents",
-        )
+    there, hint = bool(layout.generations()), "run `ketrag index` again: it builds one from the documents"
+    lost = f"the generation that {layout.current} names is lost, and"
+    if not there and layout.current.exists():
+        raise IndexDamaged(f"{lost} there is no other", hint=hint)
     if lost_number(layout) is not None:
-        raise IndexDamaged(
-            f"the generation that {layout.current} names is lost, and all other generations are older",
-            hint="run `ketrag index` again: it builds the current one from the documents",
-        )
-    if layout.generations():
+        raise IndexDamaged(f"{lost} all other generations are older", hint=hint)
+    if there:
         raise IndexDamaged(
             f"{layout.current} does not name a generation; the newest complete one is used instead",
             hint="run `ketrag index` again: it writes the file again",

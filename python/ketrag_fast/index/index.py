@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, Unpack, overload
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.base.memory import enough_memory
-from ketrag_fast.index import querying
+from ketrag_fast.index import building, querying
 from ketrag_fast.index.state import IndexState
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.query import Filter, Query, QueryFields
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from ketrag_fast.types import Answer, BuildReport, Excerpt, Files, Hits, Match, Themes, ThemeSummaries
 
     PathText = str | os.PathLike[str]
+    Globs = str | Sequence[str] | None
+
+_FORMATS: Final = "ketrag_fast.interchange"
+"""A package of a higher layer, which is imported by name on first use."""
 
 
 class Index:
@@ -51,15 +55,8 @@ class Index:
         >>> folder.cleanup()
     """
 
-    _checked: tuple[float, Freshness] | None = None
-    """Time and result of the last comparison of the sources with the index."""
-
     def __init__(
-        self,
-        path: Path,
-        settings: Settings | None,
-        report: BuildReport | None,
-        deadline: float | None = None,
+        self, path: Path, settings: Settings | None, report: BuildReport | None, deadline: float | None = None
     ) -> None:
         """Open the index at `path`. Use `Index.build` and `Index.open` instead."""
         self.report = report
@@ -95,35 +92,22 @@ class Index:
                 settings files only affect the command line.
             progress: Called with each `Event`; returning False stops the build.
             replace: Make these the only sources.
-            rebuild: Compute everything again. Needed for other chunk settings (for another embedder use
-                `reembed`).
+            rebuild: Compute everything again, which other chunk settings need (another embedder: `reembed`).
             partial: Call no LLM, and publish the results of earlier extraction calls.
             examples: Example questions for the web page; None keeps the earlier ones.
 
-        Raises:
-            Cancelled: `progress` returned False.
-            DocumentError, ConfigError, ModelMismatch: The sources or settings cannot be used.
-            IndexLocked, StorageFull, ReadOnly: The folder cannot be written.
+        Raises Cancelled; DocumentError, ConfigError, ModelMismatch if the sources or settings cannot be used;
+        IndexLocked, StorageFull, ReadOnly if the folder cannot be written.
 
         Examples:
             >>> with Index.build(library, scratch / "ships") as ships:
             ...     ships.report.documents, ships.generation
             (3, 1)
         """
-        from ketrag_fast.index import building
-
-        settings = settings or Settings()
-        report = building.build_index(
-            sources,
-            path,
-            settings,
-            progress=progress,
-            replace=replace,
-            rebuild=rebuild,
-            partial=partial,
-            examples=examples,
-        )
-        return cls(Path(path), settings, report)
+        own = settings or Settings()
+        options: dict[str, Any] = {"replace": replace, "rebuild": rebuild, "partial": partial}
+        report = building.build_index(sources, path, own, progress=progress, examples=examples, **options)
+        return cls(Path(path), own, report)
 
     @classmethod
     @enough_memory()
@@ -139,7 +123,7 @@ class Index:
 
         The new vectors are computed from the stored documents and published together; until then the old
         ones are used. If the call is stopped, the next one continues. Without `embedder` the index's model
-        is used again, and nothing is published unless its vectors differ. Raises the errors of `build`, and
+        is used again, and nothing is published unless its vectors differ. Raises as `build`, and
         IndexMissing.
 
         Examples:
@@ -148,10 +132,8 @@ class Index:
             ...     ships.inspect.vectors(["ice"]).shape
             (1, 24)
         """
-        from ketrag_fast.index import building
-
-        settings = building.reembedding_settings(settings, embedder)
-        return cls(Path(path), settings, building.reembed_index(path, settings, progress=progress))
+        own = building.reembedding_settings(settings, embedder)
+        return cls(Path(path), own, building.reembed_index(path, own, progress=progress))
 
     @classmethod
     @enough_memory()
@@ -162,7 +144,7 @@ class Index:
 
         No source is read. Texts, keywords and links are kept; vectors are computed again by the model of the
         index, whose location `settings` may give. If the call is stopped, the next one continues. An index
-        of the current format is not changed. Raises the errors of `build`, IndexMissing, IndexIncompatible.
+        of the current format is not changed. Raises as `build`, and IndexMissing, IndexIncompatible.
 
         Examples:
             >>> Index.build(library, scratch / "old").close()
@@ -170,10 +152,8 @@ class Index:
             ...     index.report.changed
             False
         """
-        from ketrag_fast.index import building
-
-        settings = building.reembedding_settings(settings, None)
-        return cls(Path(path), settings, building.upgrade_index(path, settings, progress=progress))
+        own = building.reembedding_settings(settings, None)
+        return cls(Path(path), own, building.upgrade_index(path, own, progress=progress))
 
     @classmethod
     @enough_memory()
@@ -192,11 +172,9 @@ class Index:
         source is read, no LLM is called and nothing is embedded twice. If the call is stopped, the same call
         continues. A document that several parts contain must be equal in them unless `prefer` is given.
 
-        Raises:
-            DocumentError: Parts have different documents with one id.
-            ConfigError, ModelMismatch: Their settings or models differ.
-            ReadOnly: `path` exists.
-            IndexMissing, IndexDamaged, IndexIncompatible, IndexLocked, StorageFull, Cancelled: As in `build`.
+        Raises as `build`, and DocumentError if parts have different documents with one id, ConfigError or
+        ModelMismatch if their settings or models differ, ReadOnly if `path` exists, IndexMissing,
+        IndexDamaged, IndexIncompatible.
 
         Examples:
             >>> Index.build(library[:1], scratch / "one").close()
@@ -205,11 +183,9 @@ class Index:
             ...     whole.inspect.document_count
             3
         """
-        from ketrag_fast.index import building
-
-        settings = settings or Settings()
-        report = building.merge_indexes(parts, path, settings, prefer=prefer, progress=progress)
-        return cls(Path(path), settings, report)
+        own = settings or Settings()
+        report = building.merge_indexes(parts, path, own, prefer=prefer, progress=progress)
+        return cls(Path(path), own, report)
 
     @enough_memory()
     def update(
@@ -228,8 +204,7 @@ class Index:
         the change is stored as a delta, which large indexes do for small changes. No LLM is called.
 
         Args:
-            add: Sources as in `build`; no other source is read again. A document replaces one with the same
-                id.
+            add: Sources as in `build`; no other source is read again. A document replaces one with its id.
             remove: Document ids or patterns (`*` also matches `/`). They stay removed until `add`
                 names them or their source. Unknown ids are reported as failures.
             where: Also remove the documents whose metadata matches this filter. A filter that matches
@@ -237,7 +212,7 @@ class Index:
             purge: Erase texts, vectors, replies and ids of removed documents from all files, and results
                 cached for models that are no longer used.
             fold: Write a delta into the files of the index.
-            progress: Called with each `Event`; returning False stops the update.
+            progress: As in `build`.
 
         Raises as `build`, and IndexMissing.
 
@@ -247,11 +222,8 @@ class Index:
             >>> report.removed, report.documents
             (1, 2)
         """
-        from ketrag_fast.index import building
-
-        report = building.update_index(
-            self._state, add, remove, where, purge=purge, fold=fold, progress=progress
-        )
+        options: dict[str, Any] = {"purge": purge, "fold": fold, "progress": progress}
+        report = building.update_index(self._state, add, remove, where, **options)
         self.refresh()
         return report
 
@@ -278,23 +250,14 @@ class Index:
             >>> preview.added, preview.removed
             (0, 1)
         """
-        from ketrag_fast.index import building
-
-        others = building.others_of(reread, replace)
-        own = settings or Settings()
+        own, others = settings or Settings(), building.others_of(reread, replace)
         return building.preview_update(path, add, remove, where, own, others=others, progress=progress)
 
     # ------------------------------------------------------------ open and close
 
     @classmethod
     @enough_memory()
-    def open(
-        cls,
-        path: PathText,
-        *,
-        settings: Settings | None = None,
-        deadline: float | None = None,
-    ) -> Self:
+    def open(cls, path: PathText, *, settings: Settings | None = None, deadline: float | None = None) -> Self:
         """Open a built index. Its files are memory-mapped, and vectors are shared with other processes.
 
         With `settings.allow` the index of the allowed documents is built, or waited for if another process
@@ -312,11 +275,11 @@ class Index:
 
     @enough_memory()
     def refresh(self, *, deadline: float | None = None, warm: bool = False) -> bool:
-        """Switch to the latest generation, or to an index that replaced this one.
+        """Switch to the latest generation, or to an index that replaced this one; return whether it changed.
 
-        With `warm`, the files that queries need are read before the switch, so that no query waits. Returns
-        True if the generation changed. Raises DeadlineExceeded if the documents that `settings.allow`
-        permits cannot be opened within `deadline` seconds; the open generation then stays in use.
+        With `warm`, the files that queries need are read before the switch, so that no query waits. Raises
+        DeadlineExceeded if the documents that `settings.allow` permits cannot be opened within `deadline`
+        seconds; the open generation then stays in use.
 
         Examples:
             >>> reader = Index.build(library, scratch / "ships")
@@ -326,11 +289,7 @@ class Index:
             (1, True, 2)
             >>> reader.close()
         """
-        if not warm:
-            return self._state.refresh(deadline)
-        from ketrag_fast.query.core_plans import warm_up
-
-        return self._state.refresh(deadline, warm_up)
+        return self._state.refresh(deadline, warm=warm)
 
     @enough_memory()
     def freshen(self, how: Refresh | None = None, *, every: float = 0.0) -> Freshness:
@@ -342,24 +301,16 @@ class Index:
 
         Args:
             how: "auto" indexes changes if that takes less than 0.3 s, judging by earlier builds; "always"
-            indexes
-                all changes; "never" does nothing; None uses the setting `refresh`.
+                indexes all changes; "never" does nothing; None uses the setting `refresh`.
             every: For servers: seconds for which the last result is returned without a new check.
 
         Examples:
             >>> index.freshen().changes
             0
         """
-        from ketrag_fast.index.freshness import freshen
+        from ketrag_fast.index.freshness import freshen_state
 
-        state, now = self._state, time.monotonic()
-        if self._checked is not None and now - self._checked[0] < every:
-            return self._checked[1]
-        found = freshen(state.path, how or state.opened.settings.refresh, state.settings)
-        if found.updated:
-            self.refresh()
-        self._checked = time.monotonic(), found
-        return found
+        return freshen_state(self._state, how, every)
 
     def close(self) -> None:
         """Release the mapped files and the models. Later use raises InputError.
@@ -385,20 +336,17 @@ class Index:
         generation. It is read-only, and stays usable while this index is open. Modes that need chunks
         that no LLM has read raise ModeUnavailable.
 
-        Raises:
-            InputError: `allow` cannot be parsed, matches every document, or names an unknown field.
-            IndexLocked, ReadOnly, Cancelled: The index of these documents cannot be built.
+        Raises InputError if `allow` cannot be parsed, matches every document, or names an unknown field;
+        IndexLocked, ReadOnly, Cancelled if the index of these documents cannot be built.
 
         Examples:
             >>> with Index.build(library, scratch / "ships") as ships, ships.allowed("year<1900") as old:
             ...     [document.document for document in old.inspect.documents()]
             ['fram', 'nansen']
         """
-        from ketrag_fast.base.filters import allow_condition
-
         index = Index.__new__(Index)
         index.path, index.report = self.path, None
-        index._state = self._state.restricted(allow_condition(allow), progress).shared()
+        index._state = self._state.restricted_by(allow, progress).shared()
         return index
 
     # ------------------------------------------------------------ properties
@@ -456,8 +404,7 @@ class Index:
         """
         from ketrag_fast.index.statistics import statistics
 
-        opened = self._opened
-        return statistics(opened.generation, self._state.folder, self.modes, opened.trust)
+        return statistics(self._opened.generation, self._state.folder, self.modes, self._opened.trust)
 
     # ------------------------------------------------------------ query
 
@@ -477,10 +424,8 @@ class Index:
 
         Examples:
             >>> context = index.retrieve("Who sailed the Fram?", budget=200, filter="year<1900")
-            >>> context.passages[0].document
-            'fram'
-            >>> context.tokens <= 200
-            True
+            >>> context.passages[0].document, context.tokens <= 200
+            ('fram', True)
         """
         return querying.retrieve(self._state, query, fields)
 
@@ -489,159 +434,12 @@ class Index:
 
         Examples:
             >>> import asyncio
-            >>> context = asyncio.run(index.aretrieve("Who sailed the Maud?", top=1))
-            >>> context.passages[0].document
+            >>> asyncio.run(index.aretrieve("Who sailed the Maud?", top=1)).passages[0].document
             'maud'
         """
         import asyncio  # takes a third of the import time of this module
 
         return await asyncio.to_thread(lambda: self.retrieve(query, **fields))
-
-    @enough_memory()
-    def search(
-        self,
-        query: str | Query,
-        n: int = 10,
-        *,
-        glob: str | Sequence[str] | None = None,
-        grep: str | None = None,
-        **fields: Unpack[QueryFields],
-    ) -> Hits:
-        """Return the best passages for a query, each with its file, its lines and a snippet.
-
-        Args:
-            query: A text, or a `Query`.
-            n: Maximum number of hits.
-            glob: Only files with a matching path, such as `*.md` or `docs/**/*.md`; may be a list of globs,
-                and `!PATTERN` excludes files.
-            grep: Only passages with a line that matches a regular expression.
-            fields: As in `retrieve`; `min_score` excludes hits with a lower score.
-
-        Raises as `retrieve`, and InputError for a bad glob or pattern.
-
-        Examples:
-            >>> [hit.document for hit in index.search("Who sailed the Fram?", n=1)]
-            ['fram']
-            >>> index.search("Who sailed the Fram?", grep="Maud")[0].document
-            'maud'
-        """
-        from ketrag_fast.index.searching import search
-
-        return search(self._state, query, n, fields, glob=glob, grep=grep)
-
-    @enough_memory()
-    def text(
-        self,
-        path: PathText,
-        lines: int | Sequence[int] | None = None,
-        *,
-        filter: Filter | None = None,  # noqa: A002 - as in `Query`
-        allow: Filter | None = None,
-    ) -> Excerpt:
-        """Return the indexed text of a file, or a part of it. The file itself is not read.
-
-        Args:
-            path: The path of a file or the id of a document, optionally with a position: `notes.md:93-110`,
-                `notes.md:93:18` (18 lines), `report.pdf:p12`, `stock.xlsx:Stock!A65`, `talk.srt:00:12:30`.
-            lines: First and last line; a single number is the first of 20 lines.
-            filter: Only documents whose metadata matches, as in `retrieve`.
-            allow: The documents that the caller may see.
-
-        Raises UnknownName if the index has no such file, page or line, or the caller may not see it.
-
-        Examples:
-            >>> index.text("maud", lines=(1, 1)).text[:8]
-            'Amundsen'
-        """
-        from ketrag_fast.index.searching import excerpt
-
-        return excerpt(self._state, path, lines, filter=filter, allow=allow)
-
-    @enough_memory()
-    def grep(
-        self,
-        pattern: str,
-        *,
-        ignore_case: bool = False,
-        words: bool = False,
-        fixed: bool = False,
-        glob: str | Sequence[str] | None = None,
-        limit: int | None = None,
-        filter: Filter | None = None,  # noqa: A002 - as in `Query`
-        allow: Filter | None = None,
-        deadline: float | None = None,
-    ) -> list[Match]:
-        """Return the lines of the indexed texts that match a pattern, in index order.
-
-        Args:
-            pattern: A regular expression without look-around and back-references, matched in linear time.
-            ignore_case: Match letters in any case.
-            words: Match whole words only.
-            fixed: Treat the pattern as literal text.
-            glob: As in `search`.
-            limit: Maximum number of lines.
-            filter: Only documents whose metadata matches, as in `retrieve`.
-            allow: The documents that the caller may see.
-            deadline: Time limit in seconds.
-
-        Raises InputError for an invalid pattern, DeadlineExceeded.
-
-        Examples:
-            >>> [match.document for match in index.grep("fram|maud", ignore_case=True)]
-            ['fram', 'maud']
-        """
-        from ketrag_fast.index import searching
-
-        compiled = searching.pattern_of(pattern, ignore_case=ignore_case, words=words, fixed=fixed)
-        return searching.grep(
-            self._state, compiled, glob=glob, limit=limit, filter=filter, allow=allow, deadline=deadline
-        )
-
-    @enough_memory()
-    def grep_counts(
-        self,
-        pattern: str,
-        *,
-        ignore_case: bool = False,
-        words: bool = False,
-        fixed: bool = False,
-        glob: str | Sequence[str] | None = None,
-        filter: Filter | None = None,  # noqa: A002 - as in `Query`
-        allow: Filter | None = None,
-    ) -> dict[str, int]:
-        """Return the number of matching lines of each file, by path, or by document id if there is no file.
-
-        Examples:
-            >>> index.grep_counts("Maud")
-            {'maud': 1}
-        """
-        from ketrag_fast.index import searching
-
-        compiled = searching.pattern_of(pattern, ignore_case=ignore_case, words=words, fixed=fixed)
-        return searching.grep_counts(self._state, compiled, glob=glob, filter=filter, allow=allow)
-
-    @enough_memory()
-    def files(
-        self,
-        glob: str | Sequence[str] | None = None,
-        *,
-        filter: Filter | None = None,  # noqa: A002 - as in `Query`
-        allow: Filter | None = None,
-    ) -> Files:
-        """Return the indexed files, and documents that a program passed.
-
-        Args:
-            glob: As in `search`.
-            filter: Only documents whose metadata matches, as in `retrieve`.
-            allow: The documents that the caller may see.
-
-        Examples:
-            >>> index.files().paths
-            ('fram', 'maud', 'nansen')
-        """
-        from ketrag_fast.index import searching
-
-        return searching.files(self._state, glob=glob, filter=filter, allow=allow)
 
     @overload
     def retrieve_many(
@@ -686,6 +484,130 @@ class Index:
         return [row[0] for row in rows] if budgets is None else rows
 
     @enough_memory()
+    def search(
+        self,
+        query: str | Query,
+        n: int = 10,
+        *,
+        glob: Globs = None,
+        grep: str | None = None,
+        **fields: Unpack[QueryFields],
+    ) -> Hits:
+        """Return the best passages for a query, each with its file, its lines and a snippet.
+
+        Args:
+            query: A text, or a `Query`.
+            n: Maximum number of hits.
+            glob: Only files with a matching path, such as `*.md` or `docs/**/*.md`; may be a list of globs,
+                and `!PATTERN` excludes files.
+            grep: Only passages with a line that matches a regular expression.
+            fields: As in `retrieve`; `min_score` excludes hits with a lower score.
+
+        Raises as `retrieve`, and InputError for a bad glob or pattern.
+
+        Examples:
+            >>> [hit.document for hit in index.search("Who sailed the Fram?", n=1)]
+            ['fram']
+            >>> index.search("Who sailed the Fram?", grep="Maud")[0].document
+            'maud'
+        """
+        return querying.search(self._state, query, n, fields, glob=glob, grep=grep)
+
+    @enough_memory()
+    def text(
+        self,
+        path: PathText,
+        lines: int | Sequence[int] | None = None,
+        *,
+        filter: Filter | None = None,
+        allow: Filter | None = None,
+    ) -> Excerpt:
+        """Return the indexed text of a file, or a part of it. The file itself is not read.
+
+        Args:
+            path: The path of a file or the id of a document, optionally with a position: `notes.md:93-110`,
+                `notes.md:93:18` (18 lines), `report.pdf:p12`, `stock.xlsx:Stock!A65`, `talk.srt:00:12:30`.
+            lines: First and last line; a single number is the first of 20 lines.
+            filter: Only documents whose metadata matches, as in `retrieve`.
+            allow: The documents that the caller may see.
+
+        Raises UnknownName if the index has no such file, page or line, or the caller may not see it.
+
+        Examples:
+            >>> index.text("maud", lines=(1, 1)).text[:8]
+            'Amundsen'
+        """
+        return querying.excerpt(self._state, path, lines, filter, allow)
+
+    @enough_memory()
+    def grep(
+        self,
+        pattern: str,
+        *,
+        ignore_case: bool = False,
+        words: bool = False,
+        fixed: bool = False,
+        glob: Globs = None,
+        limit: int | None = None,
+        filter: Filter | None = None,
+        allow: Filter | None = None,
+        deadline: float | None = None,
+    ) -> list[Match]:
+        """Return the lines of the indexed texts that match a pattern, in index order.
+
+        Args:
+            pattern: A regular expression without look-around and back-references, matched in linear time.
+            ignore_case: Match letters in any case.
+            words: Match whole words only.
+            fixed: Treat the pattern as literal text.
+            glob: As in `search`.
+            limit: Maximum number of lines.
+            filter, allow: As in `text`.
+            deadline: Time limit in seconds.
+
+        Raises InputError for an invalid pattern, DeadlineExceeded.
+
+        Examples:
+            >>> [match.document for match in index.grep("fram|maud", ignore_case=True)]
+            ['fram', 'maud']
+        """
+        compiled = querying.pattern_of(pattern, ignore_case=ignore_case, words=words, fixed=fixed)
+        return querying.grep(self._state, compiled, glob, filter, allow, limit=limit, deadline=deadline)
+
+    @enough_memory()
+    def grep_counts(
+        self,
+        pattern: str,
+        *,
+        ignore_case: bool = False,
+        words: bool = False,
+        fixed: bool = False,
+        glob: Globs = None,
+        filter: Filter | None = None,
+        allow: Filter | None = None,
+    ) -> dict[str, int]:
+        """Return the number of matching lines of each file, by path, or by document id if there is no file.
+
+        Examples:
+            >>> index.grep_counts("Maud")
+            {'maud': 1}
+        """
+        compiled = querying.pattern_of(pattern, ignore_case=ignore_case, words=words, fixed=fixed)
+        return querying.grep_counts(self._state, compiled, glob, filter, allow)
+
+    @enough_memory()
+    def files(
+        self, glob: Globs = None, *, filter: Filter | None = None, allow: Filter | None = None
+    ) -> Files:
+        """Return the indexed files, and documents that a program passed. Arguments are those of `grep`.
+
+        Examples:
+            >>> index.files().paths
+            ('fram', 'maud', 'nansen')
+        """
+        return querying.files(self._state, glob, filter, allow)
+
+    @enough_memory()
     def ask(
         self,
         query: str | Query,
@@ -724,19 +646,9 @@ class Index:
             >>> answer.reason, answer.context.passages[0].document
             ('no_model', 'fram')
         """
-        return querying.ask(
-            self._state,
-            query,
-            fields,
-            llm=llm,
-            tokens=tokens,
-            seconds=seconds,
-            on_text=on_text,
-            on_context=on_context,
-            kind=kind,
-            options=options,
-            quotes=quotes,
-        )
+        given: dict[str, Any] = {"llm": llm, "tokens": tokens, "seconds": seconds, "quotes": quotes}
+        given |= {"on_text": on_text, "on_context": on_context, "kind": kind, "options": options}
+        return querying.ask(self._state, query, fields, **given)
 
     async def aask(self, query: str | Query, **options: Any) -> Answer:
         """Return what `ask` returns, without blocking the event loop. `on_text` runs on another thread.
@@ -746,7 +658,7 @@ class Index:
             >>> asyncio.run(index.aask("Who sailed the Fram?")).reason
             'no_model'
         """
-        import asyncio  # takes a third of the import time of this module
+        import asyncio
 
         return await asyncio.to_thread(lambda: self.ask(query, **options))
 
@@ -765,7 +677,7 @@ class Index:
             {'': 'Ships and their crews'}
             >>> index.describe(None)
         """
-        from ketrag_fast.index.descriptions import describe
+        from ketrag_fast.index.annotations import describe
 
         describe(self._state.path, text, folder)
 
@@ -776,17 +688,13 @@ class Index:
             >>> index.descriptions()
             {}
         """
-        from ketrag_fast.index.descriptions import descriptions_of
+        from ketrag_fast.index.annotations import descriptions_of
 
         return descriptions_of(self._state.path)
 
     @enough_memory()
     def themes(
-        self,
-        *,
-        filter: Filter | None = None,  # noqa: A002 - as in `Query`
-        allow: Filter | None = None,
-        progress: Callback | None = None,
+        self, *, filter: Filter | None = None, allow: Filter | None = None, progress: Callback | None = None
     ) -> Themes:
         """Return the themes of the documents, with labels, central sentences, documents and dates.
 
@@ -795,10 +703,8 @@ class Index:
         takes seconds for tens of thousands of passages; further calls with the same filter return the same
         value.
 
-        Raises:
-            InputError: A filter cannot be parsed, or names an unknown field.
-            ModeUnavailable: The index was built without the mode `walk`.
-            Cancelled: `progress` returned False.
+        Raises InputError for a bad filter or an unknown field, ModeUnavailable if the index was built without
+        the mode `walk`, Cancelled.
 
         Examples:
             >>> [(theme.id, theme.passages) for theme in index.themes(filter="year<1900").themes]
@@ -810,7 +716,7 @@ class Index:
     def summarise_themes(
         self,
         *,
-        filter: Filter | None = None,  # noqa: A002 - as in `Query`
+        filter: Filter | None = None,
         allow: Filter | None = None,
         dry_run: bool = False,
         progress: Callback | None = None,
@@ -821,18 +727,11 @@ class Index:
         themes, and stored in the index. `themes` returns a summary as long as all passages from which it was
         written are in the index, visible to the caller and in that theme, so after a change only the
         affected summaries are written again. A call that was stopped or reached `limit_seconds` or
-        `limit_usd` continues when it is repeated.
+        `limit_usd` continues when it is repeated. With `dry_run` no model is called, and the result has the
+        calls, tokens and seconds that the missing summaries need.
 
-        Args:
-            filter, allow: summarise the themes that `themes` returns for the same conditions.
-            dry_run: call no model; return the calls, tokens and seconds that the missing summaries need.
-            progress: called with each `Event`; stops the call by returning False.
-
-        Raises:
-            ModeUnavailable: No language model is set, or the index was built without the mode `walk`.
-            EndpointNotConfirmed: The model's endpoint is named by the index only.
-            BackendError: The model fails.
-            IndexLocked, ReadOnly, Cancelled, InputError: The index cannot be written, or as in `themes`.
+        Raises as `themes`, and ModeUnavailable if no language model is set, EndpointNotConfirmed if its
+        endpoint is named by the index only, BackendError if it fails, IndexLocked, ReadOnly.
 
         Examples:
             >>> settings = Settings(answer_llm="openai:mini@http://localhost/v1")
@@ -844,7 +743,7 @@ class Index:
 
     # ------------------------------------------------------------ export, import and copy
 
-    def export(self, format: str, target: PathText, **options: Any) -> Any:  # noqa: A002 - as in `export_graph`
+    def export(self, format: str, target: PathText, **options: Any) -> Any:
         """Write a graph of the index as graphrag, graphml, gexf, neo4j, jsonl or html.
 
         Options, report and errors are those of `export_graph`.
@@ -854,9 +753,7 @@ class Index:
             >>> report.nodes > 0
             True
         """
-        from ketrag_fast.index.interchange import export_to
-
-        return export_to(self, format, target, options)
+        return import_module(f"{_FORMATS}.exporting").export_graph(self, format, target, **options)
 
     @classmethod
     def from_lightrag(cls, folder: PathText, path: PathText, **options: Any) -> Self:
@@ -869,16 +766,14 @@ class Index:
             ...     taken.inspect.entity("Fram").type
             'ARTIFACT'
         """
-        from ketrag_fast.index.interchange import import_from
-
-        import_from("lightrag", folder, path, options)
+        import_module(f"{_FORMATS}.importing").import_index("lightrag", folder, path, **options)
         return cls.open(path, settings=options.get("settings"))
 
     @classmethod
     def from_graphrag(cls, folder: PathText, path: PathText, **options: Any) -> Self:
         """Build the index at `path` from the output folder of GraphRAG, without an LLM, and open it.
 
-        Options and errors are those of `from_lightrag`.
+        Options and errors are those of `import_index`.
 
         Examples:
             >>> report = index.export("graphrag", scratch / "tables", graph="skeleton")
@@ -886,9 +781,7 @@ class Index:
             ...     copy.inspect.document_count
             3
         """
-        from ketrag_fast.index.interchange import import_from
-
-        import_from("graphrag", folder, path, options)
+        import_module(f"{_FORMATS}.importing").import_index("graphrag", folder, path, **options)
         return cls.open(path, settings=options.get("settings"))
 
     @staticmethod
@@ -899,11 +792,8 @@ class Index:
         `with_model` includes the folder of its embedding model, if it has one, so that queries on other
         machines need nothing else.
 
-        Raises:
-            IndexMissing, IndexLocked: `path` has no index, or a build is running.
-            ConfigError: The file exists and `replace` is False, or the model is not a folder.
-            BackendError, ModelMismatch: The model is not on this machine.
-            StorageFull: The disk is full.
+        Raises IndexMissing, IndexLocked; ConfigError if the file exists and `replace` is False, or the model
+        is not a folder; BackendError, ModelMismatch if the model is not on this machine; StorageFull.
 
         Examples:
             >>> size = Index.bundle(index.path, scratch / "ships.bundle")
@@ -919,11 +809,8 @@ class Index:
     def unbundle(file: PathText, path: PathText) -> None:
         """Create the index at `path`, a new or empty folder, from a file that `bundle` wrote.
 
-        Raises:
-            IndexMissing: There is no such file.
-            ReadOnly: The folder is not empty.
-            IndexDamaged: The file is not a valid bundle, or its model does not match the index.
-            IndexIncompatible, StorageFull: The index cannot be read or written here.
+        Raises IndexMissing if there is no such file, ReadOnly if the folder is not empty, IndexDamaged if the
+        file is not a valid bundle, or its model does not match the index, IndexIncompatible, StorageFull.
 
         Examples:
             >>> size = Index.bundle(index.path, scratch / "ships.bundle")

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from ketrag_fast.base.filters import allow_condition, filter_condition
+from ketrag_fast.base.filters import filter_condition
 from ketrag_fast.base.filters.allow import holds_always
 from ketrag_fast.base.memory import enough_memory
 from ketrag_fast.base.progress import Callback
 from ketrag_fast.errors import IndexLocked, IndexMissing, InputError
-from ketrag_fast.index.history import PastBuild, past_builds
+from ketrag_fast.index.freshness import PastBuild, past_builds
 from ketrag_fast.index.querying import retrieve_many
 from ketrag_fast.index.state import IndexState
 from ketrag_fast.query import inspect
@@ -64,7 +64,7 @@ class Inspection:
         first: int = 0,
         count: int = 1_000_000,
         containing: str = "",
-        filter: Filter | None = None,  # noqa: A002 - the name in every interface
+        filter: Filter | None = None,
         theme: str | None = None,
         progress: Callback | None = None,
     ) -> list[Listed]:
@@ -156,7 +156,7 @@ class Inspection:
         name: str,
         kind: str | None = None,
         *,
-        filter: Filter | None = None,  # noqa: A002 - as in `Query`
+        filter: Filter | None = None,
     ) -> Node:
         """Return a node of the graphs by name, ignoring case.
 
@@ -169,11 +169,10 @@ class Inspection:
             UnknownName: No node has this name; the hint lists similar names.
             ModeUnavailable: The index has no graph with nodes of this kind.
         """
-        if filter is not None:
-            self._opened.filtered(filter_condition(filter))  # names the existing fields if one is unknown
-            part = self._state.restricted(allow_condition(filter))
-            return inspect.find_node(part.opened, name, kind)
-        return inspect.find_node(self._opened, name, kind)
+        if filter is None:
+            return inspect.find_node(self._opened, name, kind)
+        self._opened.filtered(filter_condition(filter))  # names the existing fields if one is unknown
+        return inspect.find_node(self._state.restricted_by(filter).opened, name, kind)
 
     @enough_memory()
     def graphs(self) -> tuple[str, ...]:
@@ -194,7 +193,7 @@ class Inspection:
         question: str | None = None,
         units: Sequence[int] = (),
         limit: int = 300,
-        filter: Filter | None = None,  # noqa: A002 - as in `Query`
+        filter: Filter | None = None,
         allow: Filter | None = None,
         progress: Callable[[int, int], bool | None] | None = None,
     ) -> GraphView:
@@ -251,7 +250,7 @@ class Inspection:
 
     def _restricted(self, chosen: Filter | None, allow: Filter | None) -> IndexState:
         """Return the state of the documents that match a filter and `allow`."""
-        state = self._state if allow is None else self._state.restricted(allow_condition(allow))
+        state = self._state if allow is None else self._state.restricted_by(allow)
         condition = None if chosen is None else filter_condition(chosen)
         if condition is None or holds_always(condition):
             return state
@@ -295,10 +294,6 @@ class Inspection:
     def tokens(self, texts: Sequence[str]) -> int:
         """Return the total number of tokens in texts, counted as this index does."""
         return sum(self._opened.count_tokens(texts))
-
-    def embeds(self, mode: str | None = None) -> bool:
-        """Return whether queries in a mode are embedded by a model."""
-        return inspect.embeds(self._opened, mode, self._state.path)
 
     def prepared(self, write: Callable[[Any], bytes], **fields: Unpack[QueryFields]) -> Plan | None:
         """Return a query plan that answers questions with JSON in the Rust core, without Python code.
@@ -382,11 +377,6 @@ class Inspection:
         own = [row[0] for row in retrieve_many(self._state, questions, {}, None)] if questions else []
         theirs = other.retrieve_many(questions) if questions else []
         return difference(self._opened.generation, other.inspect._opened.generation, questions, (own, theirs))
-
-    @property
-    def can_answer(self) -> bool:
-        """Return whether a model for answers is set."""
-        return self._opened.answering is not None
 
     def open_answer_llm(self) -> None:
         """Load the model for answers; an endpoint is not contacted.

@@ -1,14 +1,18 @@
-"""Run queries against the open state of an index: single, batched, at several budgets, and answers."""
+"""Run queries against the open state of an index: contexts, answers, themes, and searches of its texts."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ketrag_fast import _core
 from ketrag_fast.errors import InputError
 from ketrag_fast.index.state import IndexState
 from ketrag_fast.query.plan import plan_query
 from ketrag_fast.query.query import (
+    Clock,
     Filter,
     Query,
     QueryFields,
@@ -16,13 +20,22 @@ from ketrag_fast.query.query import (
     batches_of,
     check_budget,
     check_threads,
+    check_top,
 )
 from ketrag_fast.query.retrieval import run_plan
 from ketrag_fast.types import Context
 
 if TYPE_CHECKING:
+    from ketrag_fast.base.filters import Condition
     from ketrag_fast.base.progress import Callback
-    from ketrag_fast.types import Answer, Themes, ThemeSummaries
+    from ketrag_fast.query.open_generation import FilterMask
+    from ketrag_fast.query.search import Globs, Searcher
+    from ketrag_fast.types import Answer, Excerpt, Files, Hits, Match, Themes, ThemeSummaries
+
+_TOKENS = 1_000
+"""Token budget per passage of a search."""
+_PARTS = 3
+"""Number of passages to rank per hit, because up to three neighbours are merged into one."""
 
 
 def retrieve(state: IndexState, query: str | Query, fields: QueryFields) -> Context:
@@ -65,18 +78,18 @@ def ask(state: IndexState, query: str | Query, fields: QueryFields, **options: A
     return answer_query(state.opened, state.path, query, chosen)
 
 
+# ---------------------------------------------------------------- themes
+
+
 def themes(
     state: IndexState, chosen: Filter | None, allow: Filter | None, progress: Callback | None
 ) -> Themes:
-    """Return the themes of the documents that match both `filter` and `allow`."""
-    from ketrag_fast.base.filters import allow_condition, filter_condition
+    """Return the themes of the documents that match both filters."""
     from ketrag_fast.query.themes.describe import find_themes
     from ketrag_fast.query.themes.summaries import with_summaries
     from ketrag_fast.storage.layout import Layout
 
-    if allow is not None:
-        state = state.restricted(allow_condition(allow), progress)
-    condition = None if chosen is None else filter_condition(chosen)
+    state, condition = _matching(state, chosen, allow, progress)
     found = find_themes(state.opened, condition, progress)
     return with_summaries(state.opened, found, Layout(state.path).tables)
 
@@ -90,10 +103,132 @@ def summarise_themes(
     dry_run: bool,
 ) -> ThemeSummaries:
     """Have an LLM summarise the themes that `themes` returns."""
-    from ketrag_fast.base.filters import allow_condition, filter_condition
     from ketrag_fast.index import theme_summaries
 
-    if allow is not None:
-        state = state.restricted(allow_condition(allow), progress)
-    condition = None if chosen is None else filter_condition(chosen)
+    state, condition = _matching(state, chosen, allow, progress)
     return theme_summaries.summarise_themes(state, condition, progress, dry_run=dry_run)
+
+
+def _matching(
+    state: IndexState, chosen: Filter | None, allow: Filter | None, progress: Callback | None = None
+) -> tuple[IndexState, Condition | None]:
+    """Return the state of the documents that `allow` permits, and the condition of a filter."""
+    from ketrag_fast.base.filters import filter_condition
+
+    state = state if allow is None else state.restricted_by(allow, progress)
+    return state, None if chosen is None else filter_condition(chosen)
+
+
+# ---------------------------------------------------------------- searches
+
+
+def search(
+    state: IndexState,
+    query: str | Query,
+    n: int,
+    fields: QueryFields,
+    *,
+    glob: Globs = None,
+    grep: str | None = None,
+) -> Hits:
+    """Return the hits of a query."""
+    from ketrag_fast.index.annotations import description_for, descriptions_of
+    from ketrag_fast.query.search import Searcher
+
+    count = check_top(n)
+    query = as_query(query, fields)
+    pattern = None if grep is None else pattern_of(grep)
+    if query.top is None:
+        query = replace(query, top=count * _PARTS)
+    if query.budget is None:
+        query = replace(query, budget=count * _PARTS * _TOKENS)
+    folder = state.path
+    state, query = state.visible(query)
+    hits = Searcher(state.opened, state.folder).search(state.path, query, count, glob, pattern)
+    described = descriptions_of(folder) if hits else {}
+    if not described:
+        return hits
+    rows = (replace(hit, description=description_for(hit.path or "", described)) for hit in hits)
+    return replace(hits, hits=tuple(rows))
+
+
+def pattern_of(
+    pattern: str, *, ignore_case: bool = False, words: bool = False, fixed: bool = False
+) -> _core.Pattern:
+    """Compile a pattern. Raises InputError if it is empty or invalid."""
+    if not isinstance(pattern, str) or not pattern:
+        raise InputError("the pattern is empty", hint="give a text or a regular expression")
+    text = pattern.encode("utf-8", "replace").decode("utf-8")
+    return _core.Pattern(text, any_case=ignore_case, words=words, literal=fixed)
+
+
+def grep(
+    state: IndexState,
+    pattern: _core.Pattern,
+    glob: Globs,
+    chosen: Filter | None,
+    allow: Filter | None,
+    *,
+    limit: int | None,
+    deadline: float | None,
+) -> list[Match]:
+    """Return the lines that match a pattern."""
+    clock = Clock(state.opened.settings.deadline if deadline is None else deadline, 1)
+    searcher, filtered = _searcher(state, chosen, allow, clock)
+    return searcher.grep(pattern, filtered, glob, None if limit is None else check_top(limit), clock.left)
+
+
+def grep_counts(
+    state: IndexState, pattern: _core.Pattern, glob: Globs, chosen: Filter | None, allow: Filter | None
+) -> dict[str, int]:
+    """Return the number of matching lines by file."""
+    clock = Clock(state.opened.settings.deadline, 1)
+    searcher, filtered = _searcher(state, chosen, allow, clock)
+    return searcher.counts(pattern, filtered, glob, clock.left)
+
+
+def files(state: IndexState, glob: Globs, chosen: Filter | None, allow: Filter | None) -> Files:
+    """Return the indexed files."""
+    searcher, filtered = _searcher(state, chosen, allow, Clock(None, 1))
+    return searcher.files(filtered, glob)
+
+
+def excerpt(
+    state: IndexState,
+    path: str | os.PathLike[str],
+    lines: int | Sequence[int] | None,
+    chosen: Filter | None,
+    allow: Filter | None,
+) -> Excerpt:
+    """Return a range of lines of the indexed text of a file."""
+    from ketrag_fast.query.excerpts import Excerpts, Part, split_position, unknown
+
+    searcher, filtered = _searcher(state, chosen, allow, Clock(None, 1))
+    excerpts = Excerpts(searcher)
+    name = os.fspath(path)
+    if lines is not None:
+        return excerpts.excerpt(name, Part(lines=_range(lines)), filtered)
+    for file, part in split_position(name):
+        if excerpts.has(file):
+            return excerpts.excerpt(file, part, filtered)
+    raise unknown(name)
+
+
+def _searcher(
+    state: IndexState, chosen: Filter | None, allow: Filter | None, clock: Clock
+) -> tuple[Searcher, FilterMask | None]:
+    """Return a searcher over the documents that `allow` permits, and the mask of a filter."""
+    from ketrag_fast.query.search import Searcher
+
+    state, condition = _matching(state, chosen, allow)
+    opened = state.opened
+    condition = opened.default_condition if chosen is None else condition
+    return Searcher(opened, state.folder), opened.filtered(condition, clock.left)
+
+
+def _range(lines: Any) -> tuple[int, int | None]:
+    """Return the first and last line; the last is None if only one number is given."""
+    first, last = (lines, None) if isinstance(lines, int) else (lines[0], lines[-1])
+    if not isinstance(first, int) or first < 1 or (last is not None and last < first):
+        raise InputError(f"lines must be a range from 1 up, got {lines!r}", hint="such as (93, 110)")
+    return first, last

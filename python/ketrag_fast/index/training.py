@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,6 @@ from ketrag_fast.base.memory import enough_memory
 from ketrag_fast.errors import ConfigError, ModeUnavailable
 from ketrag_fast.index.index import Index
 from ketrag_fast.kernels.text import unpack
-from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.python_channels import fitted_vectors
 from ketrag_fast.query.query import check_text, core_text
 from ketrag_fast.systems.registry import registry
@@ -54,24 +53,11 @@ def train(
         BackendMissing, Cancelled: A package is missing, or the training was stopped.
     """
     opened = index._opened
-    return train_system(opened, system, questions, Path(out), share, on_epoch, options)
-
-
-def train_system(
-    opened: Opened,
-    name: str,
-    questions: Sequence[tuple[str, Collection[str]]],
-    out: Path,
-    share: float,
-    on_epoch: OnEpoch | None,
-    options: Mapping[str, Any],
-) -> Trained:
-    """Train a system and write its weights to `out`; see `train`."""
-    system = registry().trainable(name)
-    if all(opened.missing[mode] is not None for mode in system.recipes):
+    chosen_system = registry().trainable(system)
+    if all(opened.missing[mode] is not None for mode in chosen_system.recipes):
         raise ModeUnavailable(
-            f"this index lacks the arrays that {system.name} is trained on",
-            hint=f"`ketrag index --modes auto,{next(iter(system.recipes))}` adds it",
+            f"this index lacks the arrays that {system} is trained on",
+            hint=f"`ketrag index --modes auto,{next(iter(chosen_system.recipes))}` adds it",
         )
     order = np.random.default_rng(int(options.get("seed", 42))).permutation(len(questions))
     chosen = sorted(order[: round(share * len(questions))].tolist())
@@ -90,6 +76,7 @@ def train_system(
     for text, vector, at in zip(texts, vectors, chosen, strict=True):
         own = frozenset(unit for name in questions[at][1] for unit in of_document.get(name, ()))
         judged.append(Judged(text, np.ascontiguousarray(vector, np.float32), own))
-    assert system.train is not None  # noqa: S101 - `trainable` checked
-    trained: Trained = resolve(system.train.run)(opened.generation.stages, judged, out, options, on_epoch)
+    assert chosen_system.train is not None  # noqa: S101 - `trainable` checked
+    run = resolve(chosen_system.train.run)
+    trained: Trained = run(opened.generation.stages, judged, Path(out), options, on_epoch)
     return trained

@@ -73,8 +73,7 @@ def computed_communities(part: GraphPart) -> list[GraphCommunity]:
 
     edges: list[tuple[str, str, float]] = []
     for rows in part.edge_rows(("weight",)):
-        weights = rows.columns.get("weight") or [1.0] * len(rows.ids)
-        ends = zip(rows.source.tolist(), rows.target.tolist(), weights, strict=True)
+        ends = zip(rows.source.tolist(), rows.target.tolist(), rows.column("weight", 1.0), strict=True)
         edges += [(str(a), str(b), float(weight)) for a, b, weight in ends if a != b]
     if not edges:
         return []
@@ -116,7 +115,8 @@ def theme_communities(part: GraphPart, found: FoundThemes) -> list[GraphCommunit
     """Return themes as communities. A node belongs to the widest theme of most of its units, then to the
     narrower one of most of them in it, and so on. Themes without nodes are left out.
     """
-    nodes, units = _units_of_nodes(part)
+    pairs_of_nodes = list(part.mentions()) or [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
+    nodes, units = (np.concatenate(one) for one in zip(*pairs_of_nodes, strict=True))
     out: list[GraphCommunity] = []
     home = np.full(len(part.tables), -1, np.int64)
     level = [(theme, -1) for theme in found.themes.themes]
@@ -149,16 +149,6 @@ def theme_communities(part: GraphPart, found: FoundThemes) -> list[GraphCommunit
             inner += [(child, one.number) for child in theme.themes]
         level, depth = inner, depth + 1
     return out
-
-
-def _units_of_nodes(part: GraphPart) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the pairs of a node and one of its units."""
-    nodes, units = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for rows in part.node_rows(("units",)):
-        held = rows.columns.get("units", [[]] * len(rows.ids))
-        nodes.append(np.repeat(rows.ids, [len(own) for own in held]))
-        units.append(np.array([unit for own in held for unit in own], np.int64))
-    return np.concatenate(nodes), np.concatenate(units)
 
 
 def theme_report(theme: Theme, size: int, largest: int) -> Mapping[str, Any]:

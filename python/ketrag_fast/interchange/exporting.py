@@ -2,35 +2,38 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast.base.filters import filter_condition
 from ketrag_fast.base.filters.allow import holds_always
 from ketrag_fast.base.memory import enough_memory
 from ketrag_fast.base.progress import Meter
 from ketrag_fast.errors import Cancelled, ConfigError, InputError, ModeUnavailable
-from ketrag_fast.interchange import graphrag_tables, neo4j
+from ketrag_fast.interchange import graphrag_tables
+from ketrag_fast.interchange.graph_files import (
+    NEO4J_FILES,
+    write_gexf,
+    write_graphml,
+    write_json_lines,
+    write_neo4j,
+)
 from ketrag_fast.interchange.graph_part import (
     GraphPart,
     Passages,
     Tick,
+    drawing_tables,
     neighbourhood,
     nodes_of_units,
     whole_graph,
 )
 from ketrag_fast.interchange.targets import new_file, new_folder, require_free
-from ketrag_fast.interchange.xml_graphs import write_gexf, write_graphml
 from ketrag_fast.page import index_file
 from ketrag_fast.systems.registry import registry
-from ketrag_fast.systems.spec.drawing import Column, DrawableGraph, GraphTables, NodeBlock
+from ketrag_fast.systems.spec.drawing import GraphTables
 from ketrag_fast.systems.spec.stage import resolve
 
 if TYPE_CHECKING:
@@ -72,14 +75,14 @@ class Exported:
 @enough_memory()
 def export_graph(
     index: Index,
-    format: str,  # noqa: A002 - the name of the argument of the command
+    format: str,
     target: str | os.PathLike[str],
     *,
     graph: str | None = None,
     neighbourhood_of: str | None = None,
     hops: int = 1,
     query: str | None = None,
-    filter: Filter | None = None,  # noqa: A002 - as in `Query`
+    filter: Filter | None = None,
     allow: Filter | None = None,
     schema: int = 3,
     communities: bool = False,
@@ -141,8 +144,8 @@ def export_graph(
         with new_folder(place, graphrag_tables.NAMES, replace=replace) as folder:
             graphrag_tables.GraphRagExport(part, passages, tick).write(folder, schema, found)
     elif format == "neo4j":
-        with new_folder(place, neo4j.NAMES, replace=replace) as folder:
-            neo4j.write(part, folder, tick)
+        with new_folder(place, NEO4J_FILES, replace=replace) as folder:
+            write_neo4j(part, folder, tick)
     else:
         with new_file(place, replace=replace) as stream:
             if format == "jsonl":
@@ -188,7 +191,7 @@ def _write_page(
 
 def _restrict(
     index: Index,
-    filter: Filter | None,  # noqa: A002
+    filter: Filter | None,
     allow: Filter | None,
     progress: Callback | None,
 ) -> Index:
@@ -203,7 +206,7 @@ def _restrict(
 
 
 def _check_options(
-    format: str,  # noqa: A002
+    format: str,
     schema: int,
     centre: str | None,
     query: str | None,
@@ -274,87 +277,3 @@ def _counter(meter: Meter, total: int) -> Tick:
 def _size(place: Path) -> int:
     files = [place] if place.is_file() else [path for path in place.iterdir() if path.is_file()]
     return sum(path.stat().st_size for path in files)
-
-
-_MOST_KINDS: Final = 255
-"""Kinds of nodes that tables can number; further ones are written as "node"."""
-
-Rows = NDArray[np.int64]
-
-
-def drawing_tables(graph: DrawableGraph) -> GraphTables:
-    """Return a drawable graph as tables, with one row for each repetition of an edge."""
-    starts = np.cumsum([0, *(block.count for block in graph.blocks)])
-
-    def each(value: Callable[[NodeBlock, int], Any]) -> Callable[[Rows], list[Any]]:
-        def read(rows: Rows) -> list[Any]:
-            owners = np.searchsorted(starts, rows, "right") - 1
-            pairs = zip(rows.tolist(), owners.tolist(), strict=True)
-            return [value(graph.blocks[owner], row - int(starts[owner])) for row, owner in pairs]
-
-        return read
-
-    kinds: dict[str, int] = {}
-    kind = np.zeros(int(starts[-1]), np.uint8)
-    for block, start in zip(graph.blocks, starts.tolist(), strict=False):
-        for number in range(block.count if callable(block.kind) else min(block.count, 1)):
-            name = block.kind(number) if callable(block.kind) else block.kind
-            place = kinds.setdefault(name if len(kinds) < _MOST_KINDS else "node", len(kinds))
-            last = start + number + 1 if callable(block.kind) else start + block.count
-            kind[start + number : last] = place
-    owners = [np.searchsorted(starts, ends, "right") - 1 for ends in (graph.sources, graph.targets)]
-    pairs = np.minimum(*owners) * len(graph.blocks) + np.maximum(*owners)
-    relations = [graph.edge, *dict.fromkeys(graph.edges_between.values())]
-    relation = np.zeros(len(pairs), np.uint8)
-    for (one, other), name in graph.edges_between.items():
-        relation[pairs == one * len(graph.blocks) + other] = relations.index(name)
-    return GraphTables(
-        kinds=tuple(kinds) or ("node",),
-        kind=kind,
-        nodes={
-            "name": Column("text", each(lambda block, number: block.title(number))),
-            "units": Column("ids", each(lambda block, n: [] if block.unit is None else [block.unit(n)])),
-        },
-        relations=tuple(relations),
-        relation=relation,
-        source=graph.sources,
-        target=graph.targets,
-        edges={"weight": Column("float", lambda rows: graph.weights[rows].tolist())},
-    )
-
-
-SCHEMA: Final = "ketrag/graph/1"
-# Line separators of Unicode, at which some readers of lines would cut an object.
-_SEPARATORS: Final = str.maketrans({"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"})
-
-
-def write_json_lines(part: GraphPart, stream: IO[bytes], passages: Passages | None, tick: Tick) -> None:
-    """Write the nodes and edges; with `passages`, also the documents, chunks and units that they are from."""
-    head = {"nodes": len(part.node_ids), "edges": len(part.edge_ids), "directed": part.tables.directed}
-    _put_json_line(stream, [{"schema": SCHEMA, "graph": part.name, **head}])
-    for nodes in part.node_rows():
-        ids = zip(nodes.ids.tolist(), nodes.kinds, strict=True)
-        own = [{"node": number, "kind": kind} for number, kind in ids]
-        _put_json_line(stream, _json_rows(own, nodes.columns))
-        tick(len(own))
-    for edges in part.edge_rows():
-        ends = zip(edges.ids.tolist(), edges.source.tolist(), edges.target.tolist(), edges.kinds, strict=True)
-        own = [{"edge": n, "source": a, "target": b, "kind": kind} for n, a, b, kind in ends]
-        _put_json_line(stream, _json_rows(own, edges.columns))
-        tick(len(own))
-    if passages is not None:
-        for rows in passages.json_rows():
-            _put_json_line(stream, rows)
-            tick(len(rows))
-
-
-def _json_rows(
-    own: Sequence[dict[str, Any]], columns: Mapping[str, Sequence[Any]]
-) -> Iterator[Mapping[str, Any]]:
-    for number, row in enumerate(own):
-        yield {**row, **{name: values[number] for name, values in columns.items()}}
-
-
-def _put_json_line(stream: IO[bytes], rows: Iterable[Mapping[str, Any]]) -> None:
-    lines = (json.dumps(row, ensure_ascii=False).translate(_SEPARATORS) for row in rows)
-    stream.write("".join(f"{line}\n" for line in lines).encode())

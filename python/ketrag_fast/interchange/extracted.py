@@ -85,16 +85,36 @@ class Extracted:
     skipped: Skipped = field(default_factory=Skipped)
     notes: Skipped = field(default_factory=Skipped)
 
-    def passages_of(
-        self, what: str, name: object, ids: Sequence[str], known: dict[str, int]
-    ) -> tuple[int, ...]:
+    numbers: dict[str, int] = field(default_factory=dict)
+    """Numbers of the passages by id."""
+
+    def add_passage(self, name: str, document: int, text: str) -> None:
+        """Add a passage of a document."""
+        self.numbers[name] = len(self.passages)
+        self.passages.append(SourcePassage(name, document, text))
+
+    def add_entity(self, name: str, kind: str, told: tuple[str, ...], ids: Sequence[str]) -> None:
+        """Add an entity by the ids of its passages; without one it is skipped."""
+        passages = self.passages_of("entities", name, ids)
+        if passages:
+            self.entities.append(ExtractedEntity(name, kind, told, passages))
+
+    def add_relation(
+        self, source: str, target: str, told: tuple[str, ...], weight: float, ids: Sequence[str]
+    ) -> None:
+        """Add a relation by the ids of its passages; without one it is skipped."""
+        passages = self.passages_of("relations", f"{source} -- {target}", ids)
+        if passages:
+            self.relations.append(ExtractedRelation(source, target, told, weight, passages))
+
+    def passages_of(self, what: str, name: object, ids: Sequence[str]) -> tuple[int, ...]:
         """Return the numbers of passages by their ids; ids that do not exist are counted."""
+        known = self.numbers
         if len(ids) == 1 and ids[0] in known:  # most entities
             return (known[ids[0]],)
-        found = dict.fromkeys(known[one] for one in ids if one in known)
         lost = [one for one in ids if one not in known]
         if lost:
             self.skipped.add(f"ids of passages in {what} that do not exist", lost[0], len(lost))
-        if not found:
+        if len(lost) == len(ids):
             self.skipped.add(f"{what} without a passage", name)
-        return tuple(found)
+        return tuple(dict.fromkeys(known[one] for one in ids if one in known))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from ketrag_fast.index import Index
 from ketrag_fast.storage.io_errors import REPAIR
 from ketrag_fast.systems.shared.graph_columns import texts_at
 from ketrag_fast.systems.shared.rows import documents_of, strings, unit_owners
-from ketrag_fast.systems.spec.drawing import Column, GraphTables
+from ketrag_fast.systems.spec.drawing import Column, DrawableGraph, GraphTables, NodeBlock
 from ketrag_fast.types import Document
 
 I64 = NDArray[np.int64]
@@ -27,22 +28,18 @@ Tick = Callable[[int], None]
 """Called with the number of rows that were written; raises Cancelled to stop."""
 
 
-class NodeRows(NamedTuple):
-    """A batch of nodes: numbers, kinds and columns."""
+class GraphRows(NamedTuple):
+    """A batch of nodes or edges: numbers, kinds and columns; `source` and `target` are the ends of edges."""
 
     ids: I64
     kinds: list[str]
     columns: Mapping[str, Sequence[Any]]
-
-
-class EdgeRows(NamedTuple):
-    """A batch of edges: numbers, end nodes, kinds and columns."""
-
-    ids: I64
     source: NDArray[np.uint32]
     target: NDArray[np.uint32]
-    kinds: list[str]
-    columns: Mapping[str, Sequence[Any]]
+
+    def column(self, name: str, default: Any) -> Sequence[Any]:
+        """Return the values of a column, or the default for each row if the graph does not have it."""
+        return self.columns[name] if name in self.columns else [default] * len(self.ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,27 +52,24 @@ class GraphPart:
     edge_ids: I64
     whole: bool
 
-    def node_rows(self, columns: Sequence[str] | None = None) -> Iterator[NodeRows]:
+    def node_rows(self, columns: Sequence[str] | None = None) -> Iterator[GraphRows]:
         """Yield all nodes in batches, with some or all columns."""
-        held = _chosen(self.tables.nodes, columns)
-        for first in range(0, len(self.node_ids), BATCH):
-            ids = self.node_ids[first : first + BATCH]
-            kinds = [self.tables.kinds[number] for number in self.tables.kind[ids].tolist()]
-            yield NodeRows(ids, kinds, {name: column.read(ids) for name, column in held.items()})
+        tables, none = self.tables, np.zeros(0, np.uint32)
+        for ids in _batches(self.node_ids):
+            kinds = [tables.kinds[number] for number in tables.kind[ids].tolist()]
+            yield GraphRows(ids, kinds, _read(tables.nodes, columns, ids), none, none)
 
-    def edge_rows(self, columns: Sequence[str] | None = None) -> Iterator[EdgeRows]:
+    def edge_rows(self, columns: Sequence[str] | None = None) -> Iterator[GraphRows]:
         """Yield all edges in batches, with some or all columns."""
-        held = _chosen(self.tables.edges, columns)
-        for first in range(0, len(self.edge_ids), BATCH):
-            ids = self.edge_ids[first : first + BATCH]
-            kinds = [self.tables.relations[number] for number in self.tables.relation[ids].tolist()]
-            yield EdgeRows(
-                ids,
-                self.tables.source[ids],
-                self.tables.target[ids],
-                kinds,
-                {name: column.read(ids) for name, column in held.items()},
-            )
+        tables = self.tables
+        for ids in _batches(self.edge_ids):
+            kinds = [tables.relations[number] for number in tables.relation[ids].tolist()]
+            values = _read(tables.edges, columns, ids)
+            yield GraphRows(ids, kinds, values, tables.source[ids], tables.target[ids])
+
+    def mentions(self) -> Iterator[tuple[I64, I64]]:
+        """Yield batches of pairs of a node and one of its units."""
+        return map(pairs_of, self.node_rows(("units",)))
 
     def degrees(self) -> NDArray[np.int64]:
         """Return the number of edges of each node of the whole graph that are in this part."""
@@ -99,8 +93,20 @@ class GraphPart:
         return told
 
 
-def _chosen(held: Mapping[str, Column], columns: Sequence[str] | None) -> Mapping[str, Column]:
-    return held if columns is None else {name: held[name] for name in columns if name in held}
+def pairs_of(rows: GraphRows) -> tuple[I64, I64]:
+    """Return the pairs of a node or edge and one of its units."""
+    held = rows.column("units", [])
+    owners = np.repeat(rows.ids, [len(own) for own in held])
+    return owners, np.array([unit for own in held for unit in own], np.int64)
+
+
+def _batches(ids: I64) -> Iterator[I64]:
+    return (ids[first : first + BATCH] for first in range(0, len(ids), BATCH))
+
+
+def _read(held: Mapping[str, Column], columns: Sequence[str] | None, ids: I64) -> dict[str, Sequence[Any]]:
+    names = held if columns is None else [name for name in columns if name in held]
+    return {name: held[name].read(ids) for name in names}
 
 
 def whole_graph(name: str, tables: GraphTables) -> GraphPart:
@@ -135,13 +141,9 @@ def neighbourhood(name: str, tables: GraphTables, centre: str, hops: int) -> Gra
 
 def nodes_of_units(name: str, tables: GraphTables, units: Sequence[int]) -> GraphPart:
     """Return the nodes that occur in some units."""
-    wanted, inside = set(units), np.zeros(len(tables), np.bool_)
-    column = tables.nodes.get("units")
-    if column is not None:
-        for first in range(0, len(tables), BATCH):
-            ids = np.arange(first, min(first + BATCH, len(tables)))
-            held = [not wanted.isdisjoint(own) for own in column.read(ids)]
-            inside[first : first + len(ids)] = held
+    inside = np.zeros(len(tables), np.bool_)
+    for nodes, own in whole_graph(name, tables).mentions():
+        inside[nodes[np.isin(own, units)]] = True
     return part_of(name, tables, inside)
 
 
@@ -150,9 +152,8 @@ def _nodes_named(name: str, tables: GraphTables, centre: str) -> NDArray[np.bool
     wanted = " ".join(centre.split()).casefold()
     inside = np.zeros(len(tables), np.bool_)
     similar: list[str] = []
-    for first in range(0, len(tables), BATCH):
-        ids = np.arange(first, min(first + BATCH, len(tables)))
-        for place, known in enumerate(tables.nodes["name"].read(ids), first):
+    for ids in _batches(np.arange(len(tables))):
+        for place, known in zip(ids.tolist(), tables.nodes["name"].read(ids), strict=True):
             folded = known.casefold()
             if folded == wanted:
                 inside[place] = True
@@ -185,12 +186,8 @@ class Passages:
         if self._part.whole:
             return np.arange(count)
         inside = np.zeros(count, np.bool_)
-        for nodes in self._part.node_rows(("units",)):
-            for own in nodes.columns.get("units", ()):
-                inside[own] = True
-        for edges in self._part.edge_rows(("units",)):
-            for own in edges.columns.get("units", ()):
-                inside[own] = True
+        for rows in chain(self._part.node_rows(("units",)), self._part.edge_rows(("units",))):
+            inside[pairs_of(rows)[1]] = True
         return np.flatnonzero(inside)
 
     @cached_property
@@ -207,8 +204,7 @@ class Passages:
 
     def unit_batches(self) -> Iterator[tuple[I64, list[str], list[int], NDArray[np.uint32]]]:
         """Yield numbers, texts, token counts and documents of the units."""
-        for first in range(0, len(self.units), BATCH):
-            ids = self.units[first : first + BATCH]
+        for ids in _batches(self.units):
             texts = texts_at(strings(self._units, "unit_texts"), ids)
             yield ids, texts, self._units["unit_tokens"][ids].tolist(), self.owners[ids]
 
@@ -247,19 +243,13 @@ class Passages:
         for numbers, documents in self.document_batches():
             pairs = zip(numbers, documents, strict=True)
             yield [
-                {
-                    "document": number,
-                    "id": one.id,
-                    "title": one.title,
-                    "text": one.text,
-                    "metadata": dict(one.metadata),
-                }
-                for number, one in pairs
+                {"document": n, "id": one.id, "title": one.title, "text": one.text}
+                | {"metadata": dict(one.metadata)}
+                for n, one in pairs
             ]
         chunks = np.unique(self._units["unit_chunk"][self.units]).astype(np.int64)
         owners = documents_of(self._units)[0]
-        for first in range(0, len(chunks), BATCH):
-            ids = chunks[first : first + BATCH]
+        for ids in _batches(chunks):
             rows = zip(
                 ids.tolist(),
                 owners[self._units["chunk_document"][ids]].tolist(),
@@ -282,3 +272,48 @@ class Passages:
                 }
                 for n, chunk, document, span, count, text in listed
             ]
+
+
+_MOST_KINDS: Final = 255
+"""Kinds of nodes that tables can number; further ones are written as "node"."""
+
+
+def drawing_tables(graph: DrawableGraph) -> GraphTables:
+    """Return a drawable graph as tables, with one row for each repetition of an edge."""
+    starts = np.cumsum([0, *(block.count for block in graph.blocks)])
+
+    def each(value: Callable[[NodeBlock, int], Any]) -> Callable[[I64], list[Any]]:
+        def read(rows: I64) -> list[Any]:
+            owners = np.searchsorted(starts, rows, "right") - 1
+            pairs = zip(rows.tolist(), owners.tolist(), strict=True)
+            return [value(graph.blocks[owner], row - int(starts[owner])) for row, owner in pairs]
+
+        return read
+
+    kinds: dict[str, int] = {}
+    kind = np.zeros(int(starts[-1]), np.uint8)
+    for block, start in zip(graph.blocks, starts.tolist(), strict=False):
+        for number in range(block.count if callable(block.kind) else min(block.count, 1)):
+            name = block.kind(number) if callable(block.kind) else block.kind
+            place = kinds.setdefault(name if len(kinds) < _MOST_KINDS else "node", len(kinds))
+            last = start + number + 1 if callable(block.kind) else start + block.count
+            kind[start + number : last] = place
+    owners = [np.searchsorted(starts, ends, "right") - 1 for ends in (graph.sources, graph.targets)]
+    pairs = np.minimum(*owners) * len(graph.blocks) + np.maximum(*owners)
+    relations = [graph.edge, *dict.fromkeys(graph.edges_between.values())]
+    relation = np.zeros(len(pairs), np.uint8)
+    for (one, other), name in graph.edges_between.items():
+        relation[pairs == one * len(graph.blocks) + other] = relations.index(name)
+    return GraphTables(
+        kinds=tuple(kinds) or ("node",),
+        kind=kind,
+        nodes={
+            "name": Column("text", each(lambda block, number: block.title(number))),
+            "units": Column("ids", each(lambda block, n: [] if block.unit is None else [block.unit(n)])),
+        },
+        relations=tuple(relations),
+        relation=relation,
+        source=graph.sources,
+        target=graph.targets,
+        edges={"weight": Column("float", lambda rows: graph.weights[rows].tolist())},
+    )

@@ -9,13 +9,7 @@ from typing import Any, Final
 
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.interchange.communities import NO_MODEL
-from ketrag_fast.interchange.extracted import (
-    Extracted,
-    ExtractedEntity,
-    ExtractedRelation,
-    ExtractedReport,
-    SourcePassage,
-)
+from ketrag_fast.interchange.extracted import Extracted, ExtractedReport
 from ketrag_fast.interchange.graphrag_tables import OWN_ID
 from ketrag_fast.models.extraction.graphrag import tables_below
 from ketrag_fast.models.optional_imports import import_quietly
@@ -45,9 +39,9 @@ def read_graphrag(folder: Path) -> Extracted:
     place = tables["entities"].parent
     documents = _first(place, _DOCUMENT_TABLES)
     numbers = _read_documents(documents, found) if documents is not None else {}
-    known = _read_text_units(tables["text_units"], found, numbers)
-    _read_graph(tables, found, known)
-    _read_reports(place, found, known)
+    _read_text_units(tables["text_units"], found, numbers)
+    _read_graph(tables, found)
+    _read_reports(place, found)
     if _table(place, "covariates") is not None:
         found.notes.add("the table covariates is not read", "covariates")
     return found
@@ -97,20 +91,17 @@ def _metadata(row: Row) -> dict[str, Any]:
             return {}
     if not isinstance(value, dict):
         return {}
-    return {
-        str(name): item
-        for name, item in value.items()
-        if isinstance(item, (str, int, float, bool)) or _is_strings(item)
-    }
+    return {str(name): item for name, item in value.items() if _is_plain(item)}
 
 
-def _is_strings(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(item, (str, int, float, bool)) for item in value)
+def _is_plain(value: Any) -> bool:
+    """Return whether a filter can compare a value, or each value of a list."""
+    values = value if isinstance(value, list) else [value]
+    return all(isinstance(item, (str, int, float, bool)) for item in values)
 
 
-def _read_text_units(path: Path, found: Extracted, numbers: dict[str, int]) -> dict[str, int]:
-    """Add the text units; those without a known document become documents. Return numbers by id."""
-    known: dict[str, int] = {}
+def _read_text_units(path: Path, found: Extracted, numbers: dict[str, int]) -> None:
+    """Add the text units; those without a known document become documents."""
     for row in _rows(path, {"id"}, {"text", "chunk", "document_id", "document_ids"}):
         text = row.get("text") or row.get("chunk")
         name = str(row["id"])
@@ -123,32 +114,23 @@ def _read_text_units(path: Path, found: Extracted, numbers: dict[str, int]) -> d
             found.notes.add("text units without a stored document became documents", name)
             owner = len(found.documents)
             found.documents.append(Document(name, text))
-        known[name] = len(found.passages)
-        found.passages.append(SourcePassage(name, owner, text))
-    return known
+        found.add_passage(name, owner, text)
 
 
-def _read_graph(tables: Mapping[str, Path], found: Extracted, known: dict[str, int]) -> None:
+def _read_graph(tables: Mapping[str, Path], found: Extracted) -> None:
     more = {"title", "name", "type", "description", "text_unit_ids"}
     for row in _rows(tables["entities"], set(), more):
-        name = _string(row.get("title") or row.get("name"))
-        passages = found.passages_of("entities", name, _ids(row), known)
-        if passages:
-            told = _lines(row.get("description"))
-            found.entities.append(ExtractedEntity(name, _string(row.get("type")), told, passages))
+        name, kind = _string(row.get("title") or row.get("name")), _string(row.get("type"))
+        found.add_entity(name, kind, _lines(row.get("description")), _ids(row))
     more = {"description", "weight", "text_unit_ids"}
     for row in _rows(tables["relationships"], {"source", "target"}, more):
-        ends = _string(row["source"]), _string(row["target"])
-        passages = found.passages_of("relations", " -- ".join(ends), _ids(row), known)
-        if passages:
-            weight = row.get("weight")
-            strength = float(weight) if isinstance(weight, (int, float)) else 1.0
-            found.relations.append(
-                ExtractedRelation(*ends, _lines(row.get("description")), strength, passages)
-            )
+        weight = row.get("weight")
+        strength = float(weight) if isinstance(weight, (int, float)) else 1.0
+        source, target, told = _string(row["source"]), _string(row["target"]), _lines(row.get("description"))
+        found.add_relation(source, target, told, strength, _ids(row))
 
 
-def _read_reports(place: Path, found: Extracted, known: dict[str, int]) -> None:
+def _read_reports(place: Path, found: Extracted) -> None:
     """Add the reports that a model has written, each with the passages of its community."""
     reports, communities = _table(place, "community_reports"), _table(place, "communities")
     if reports is None:
@@ -169,7 +151,7 @@ def _read_reports(place: Path, found: Extracted, known: dict[str, int]) -> None:
         if community is None:
             found.skipped.add("reports without a community", title)
             continue
-        passages = found.passages_of("reports", title, _ids(community), known)
+        passages = found.passages_of("reports", title, _ids(community))
         if passages:
             found.reports.append(ExtractedReport(title, summary, bool(community.get("children")), passages))
 

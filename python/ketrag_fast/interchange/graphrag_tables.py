@@ -21,7 +21,7 @@ from ketrag_fast.interchange.communities import (
     theme_communities,
     theme_report,
 )
-from ketrag_fast.interchange.graph_part import BATCH, GraphPart, Passages, Tick
+from ketrag_fast.interchange.graph_part import BATCH, I64, GraphPart, Passages, Tick, pairs_of
 from ketrag_fast.models.optional_imports import import_quietly
 from ketrag_fast.systems.spec.drawing import Column
 
@@ -187,11 +187,8 @@ class GraphRagExport:
         self._degrees = part.degrees()
         self._node_ids = _blank(len(part.tables))
         self._edge_ids = _blank(len(part.tables.source))
-        # (unit, node or edge) of every mention.
-        self._of_units: dict[str, list[tuple[NDArray[np.int64], NDArray[np.int64]]]] = {
-            "node": [],
-            "edge": [],
-        }
+        self._of_units: dict[str, list[tuple[I64, I64]]] = {"node": [], "edge": []}
+        """Pairs of a node or edge and one of its units."""
 
     def write(self, folder: Path, version: int, found: Sequence[GraphCommunity]) -> None:
         """Write all tables, without those of communities if there are none."""
@@ -209,10 +206,8 @@ class GraphRagExport:
     def _unit_ids(self) -> Ids:
         out = _blank(len(self._passages.owners))
         for ids, texts, _, owners in self._passages.unit_batches():
-            names = self._passages.ids(owners)
-            pairs = zip(ids.tolist(), names, texts, strict=True)
             # The number is part of it: a document may repeat a passage.
-            out[ids] = [stable_id("text_unit", name, text, str(number)) for number, name, text in pairs]
+            out[ids] = _ids_of("text_unit", self._passages.ids(owners), texts, map(str, ids.tolist()))
         return out
 
     @cached_property
@@ -221,23 +216,20 @@ class GraphRagExport:
         numbers = self._passages.document_numbers
         for first in range(0, len(numbers), BATCH):
             some = numbers[first : first + BATCH]
-            out[some] = [stable_id("document", name) for name in self._passages.ids(some)]
+            out[some] = _ids_of("document", self._passages.ids(some))
         return out
 
     def _entities(self) -> Iterable[Mapping[str, Any]]:
         for rows in self._part.node_rows():
-            blank = [""] * len(rows.ids)
-            titles = self._titles(rows.ids)
-            own = np.array([stable_id("entity", title) for title in titles], f"S{_WIDTH}")
-            self._node_ids[rows.ids] = own
-            units = rows.columns.get("units", [[]] * len(rows.ids))
-            self._remember("node", rows.ids, units)
+            titles, units = self._titles(rows.ids), rows.column("units", [])
+            own = self._node_ids[rows.ids] = _ids_of("entity", titles)
+            self._of_units["node"].append(pairs_of(rows))
             yield {
                 "id": own,
                 "human_readable_id": rows.ids,
                 "title": titles,
                 "type": rows.columns.get("type", rows.kinds),
-                "description": rows.columns.get("description", blank),
+                "description": rows.column("description", ""),
                 "text_unit_ids": _lists(self._unit_ids, units),
                 "frequency": [len(some) for some in units],
                 "degree": self._degrees[rows.ids],
@@ -248,34 +240,25 @@ class GraphRagExport:
 
     def _relationships(self) -> Iterable[Mapping[str, Any]]:
         for rows in self._part.edge_rows():
-            blank = [""] * len(rows.ids)
-            ends = self._titles(rows.source), self._titles(rows.target)
-            parts = zip(*ends, rows.kinds, strict=True)
-            own = np.array([stable_id("relationship", *texts) for texts in parts], f"S{_WIDTH}")
-            self._edge_ids[rows.ids] = own
-            units = rows.columns.get("units", [[]] * len(rows.ids))
-            self._remember("edge", rows.ids, units)
+            source, target = self._titles(rows.source), self._titles(rows.target)
+            own = self._edge_ids[rows.ids] = _ids_of("relationship", source, target, rows.kinds)
+            self._of_units["edge"].append(pairs_of(rows))
             yield {
                 "id": own,
                 "human_readable_id": rows.ids,
-                "source": ends[0],
-                "target": ends[1],
-                "description": rows.columns.get("description", blank),
-                "weight": np.asarray(rows.columns.get("weight", np.ones(len(rows.ids))), np.float64),
+                "source": source,
+                "target": target,
+                "description": rows.column("description", ""),
+                "weight": np.asarray(rows.column("weight", 1.0), np.float64),
                 "combined_degree": self._degrees[rows.source] + self._degrees[rows.target],
-                "text_unit_ids": _lists(self._unit_ids, units),
+                "text_unit_ids": _lists(self._unit_ids, rows.column("units", [])),
             }
             self._tick(len(rows.ids))
 
-    def _remember(self, what: str, ids: NDArray[np.int64], units: Sequence[Sequence[int]]) -> None:
-        owners = np.repeat(ids, [len(row) for row in units])
-        self._of_units[what].append((np.array([unit for row in units for unit in row], np.int64), owners))
-
-    def _by_unit(self, what: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _by_unit(self, what: str) -> tuple[I64, I64]:
         """Return the nodes or edges of each unit as compressed rows."""
-        pairs = self._of_units[what]
-        units = np.concatenate([first for first, _ in pairs]) if pairs else np.zeros(0, np.int64)
-        owners = np.concatenate([last for _, last in pairs]) if pairs else np.zeros(0, np.int64)
+        pairs = self._of_units[what] or [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
+        owners, units = (np.concatenate(one) for one in zip(*pairs, strict=True))
         order = np.argsort(units, kind="stable")
         ends = np.searchsorted(units[order], np.arange(len(self._passages.owners) + 1))
         return ends, owners[order]
@@ -318,10 +301,10 @@ class GraphRagExport:
 
     # ------------------------------------------------------------ communities
 
-    def _edges_within(self, found: Sequence[GraphCommunity]) -> list[NDArray[np.int64]]:
+    def _edges_within(self, found: Sequence[GraphCommunity]) -> list[I64]:
         """Return the edges whose ends are both in a community, for each."""
         tables, edges = self._part.tables, self._part.edge_ids
-        out: list[NDArray[np.int64]] = [np.zeros(0, np.int64)] * len(found)
+        out: list[I64] = [np.zeros(0, np.int64)] * len(found)
         for level in {one.level for one in found}:
             label = np.full(len(tables), -1, np.int64)
             for one in found:
@@ -330,17 +313,15 @@ class GraphRagExport:
             ends = label[tables.source[edges]], label[tables.target[edges]]
             both = (ends[0] == ends[1]) & (ends[0] >= 0)
             order = np.argsort(ends[0][both], kind="stable")
-            sorted_labels = ends[0][both][order]
             inside = edges[both][order]
-            numbers, starts = np.unique(sorted_labels, return_index=True)
-            for number, group in zip(
-                numbers.tolist(), np.split(inside, starts[1:]) if len(numbers) else [], strict=True
-            ):
+            numbers, starts = np.unique(ends[0][both][order], return_index=True)
+            groups = np.split(inside, starts[1:]) if len(numbers) else []
+            for number, group in zip(numbers.tolist(), groups, strict=True):
                 out[number] = group
         return out
 
     def _communities(
-        self, found: Sequence[GraphCommunity], inside: Sequence[NDArray[np.int64]]
+        self, found: Sequence[GraphCommunity], inside: Sequence[I64]
     ) -> Iterable[Mapping[str, Any]]:
         units = self._part.tables.edges.get("units") or self._part.tables.nodes.get("units")
         by_edge = "units" in self._part.tables.edges
@@ -358,7 +339,7 @@ class GraphRagExport:
             }
             self._tick(len(some))
 
-    def _units_within(self, one: GraphCommunity, rows: NDArray[np.int64], column: Column | None) -> list[int]:
+    def _units_within(self, one: GraphCommunity, rows: I64, column: Column | None) -> list[int]:
         """Return the exported units of a theme, or those of the edges or nodes of a community."""
         if one.units is not None:
             return list(np.intersect1d(one.units, self._passages.units).tolist())
@@ -379,9 +360,7 @@ class GraphRagExport:
             "size": [len(one.nodes) for one in some],
         }
 
-    def _reports(
-        self, found: Sequence[GraphCommunity], inside: Sequence[NDArray[np.int64]]
-    ) -> Iterable[Mapping[str, Any]]:
+    def _reports(self, found: Sequence[GraphCommunity], inside: Sequence[I64]) -> Iterable[Mapping[str, Any]]:
         largest = max(len(one.nodes) for one in found)
         for first in range(0, len(found), BATCH):
             some = found[first : first + BATCH]
@@ -398,13 +377,13 @@ class GraphRagExport:
             }
             self._tick(len(some))
 
-    def _best_nodes(self, nodes: NDArray[np.int64]) -> list[tuple[str, str]]:
+    def _best_nodes(self, nodes: I64) -> list[tuple[str, str]]:
         best = nodes[np.lexsort((nodes, -self._degrees[nodes]))][:_SHOWN]
         column = self._part.tables.nodes.get("description")
         texts = column.read(best) if column is not None else [""] * len(best)
         return list(zip(self._titles(best), texts, strict=True))
 
-    def _best_edges(self, edges: NDArray[np.int64]) -> list[tuple[str, str]]:
+    def _best_edges(self, edges: I64) -> list[tuple[str, str]]:
         tables = self._part.tables
         weight, told = tables.edges.get("weight"), tables.edges.get("description")
         weights = np.asarray(weight.read(edges) if weight is not None else np.ones(len(edges)), np.float64)
@@ -417,13 +396,15 @@ class GraphRagExport:
 _SHOWN: Final = 5
 
 
+def _ids_of(kind: str, *parts: Iterable[str]) -> Ids:
+    return np.array([stable_id(kind, *row) for row in zip(*parts, strict=True)], f"S{_WIDTH}")
+
+
 def _blank(count: int) -> Ids:
     return np.zeros(count, f"S{_WIDTH}")
 
 
-def _slices(
-    rows: tuple[NDArray[np.int64], NDArray[np.int64]], wanted: NDArray[np.int64]
-) -> list[NDArray[np.int64]]:
+def _slices(rows: tuple[I64, I64], wanted: I64) -> list[I64]:
     ends, values = rows
     return [values[first:last] for first, last in zip(ends[wanted], ends[wanted + 1], strict=True)]
 

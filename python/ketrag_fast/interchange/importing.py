@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import os
-import shutil
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +21,7 @@ from ketrag_fast.index import Index
 from ketrag_fast.interchange.extracted import Extracted
 from ketrag_fast.interchange.graphrag_reader import read_graphrag
 from ketrag_fast.interchange.lightrag_reader import read_lightrag
+from ketrag_fast.interchange.targets import remove, replaced
 from ketrag_fast.models.extraction import records as clean
 from ketrag_fast.models.extraction.grounding import Source
 from ketrag_fast.models.extraction.recording import RecordingWriter
@@ -78,7 +78,7 @@ class ImportReport:
 
 @enough_memory()
 def import_index(
-    format: str,  # noqa: A002 - the name of the argument of the command
+    format: str,
     folder: str | os.PathLike[str],
     path: str | os.PathLike[str],
     *,
@@ -119,8 +119,7 @@ def import_index(
     target = Path(path)
     recording = target.with_name(f"{target.name}.recording.jsonl")
     _require_free(target, recording, replace=replace)
-    with collection_paused():
-        found = READERS[format](Path(folder))
+    found = READERS[format](Path(folder))
     if not found.documents:
         raise DocumentError(f"{folder} holds no document with a text")
     given = settings or Settings()
@@ -128,19 +127,14 @@ def import_index(
     read = given.having(llm=f"replay:{recording.absolute()}", core_ratio=1.0)
     with _new_index(target, recording) as aside:
         first = Index.build(found.documents, aside, settings=plain, progress=progress)
-        with first, collection_paused():
+        with first:
             places = passage_spans(found)
             extractions = assign_records(first, found, places)
         with RecordingWriter(recording, {"origin": format}) as writer:
             for (document, start, end), extraction in extractions:
                 writer.write(document, start, end, extraction)
         with Index.build((), aside, settings=read, progress=progress) as index:
-            stages = index.inspect.arrays()
-            taken = {
-                name: len(arrays[array])
-                for name, array in (("entities", "entity_rank"), ("relations", "relation_weight"))
-                if (arrays := stages.get("skeleton")) is not None
-            }
+            graph = index.inspect.arrays().get("skeleton", {})
             reports = _summaries(index, found, places)
             if reports:
                 with Journal(Layout(aside).tables) as journal:
@@ -149,15 +143,12 @@ def import_index(
         format,
         str(target),
         str(recording),
-        len(found.documents),
-        len(found.passages),
-        len(found.entities),
-        len(found.relations),
-        taken.get("entities", 0),
-        taken.get("relations", 0),
-        len(reports),
-        tuple(found.skipped.rows()),
-        tuple(found.notes.rows()),
+        **{name: len(getattr(found, name)) for name in ("documents", "passages", "entities", "relations")},
+        entities_taken=len(graph.get("entity_rank", ())),
+        relations_taken=len(graph.get("relation_weight", ())),
+        reports=len(reports),
+        skipped=tuple(found.skipped.rows()),
+        notes=tuple(found.notes.rows()),
     )
 
 
@@ -185,30 +176,16 @@ def _require_free(target: Path, recording: Path, *, replace: bool) -> None:
 @contextmanager
 def _new_index(target: Path, recording: Path) -> Iterator[Path]:
     """Yield a new folder that becomes the index when the block ends; after an error nothing has changed."""
-    mark = os.getpid()
-    aside = target.with_name(f".{target.name}.import-{mark}")
-    old = target.with_name(f".{target.name}.old-{mark}")
-    kept = recording.with_name(f".{recording.name}.old-{mark}")
+    aside = target.with_name(f".{target.name}.import-{os.getpid()}")
     with writing(target):
         try:
-            if recording.exists():
-                recording.rename(kept)
-            yield aside
-            if target.exists():
-                target.rename(old)
-            aside.rename(target)
-        except BaseException:
-            if old.exists() and not target.exists():
-                old.rename(target)
-            recording.unlink(missing_ok=True)
-            if kept.exists():
-                kept.rename(recording)
-            raise
+            with replaced(recording):
+                yield aside
+                with replaced(target):
+                    aside.rename(target)
         finally:
-            shutil.rmtree(aside, ignore_errors=True)
-            recording.with_name(f"{recording.name}.part").unlink(missing_ok=True)
-        shutil.rmtree(old, ignore_errors=True)
-        kept.unlink(missing_ok=True)
+            remove(aside)
+            remove(recording.with_name(f"{recording.name}.part"))
         sync_folder(target.absolute().parent)
 
 
@@ -234,15 +211,18 @@ def assign_records(index: Index, found: Extracted, places: Sequence[Span]) -> li
     `places` are the spans of the passages.
     """
     by_document = _chunks(index)
+
+    def holders(passages: Sequence[int], names: Sequence[str]) -> list[_ChunkRecords]:
+        return [chunk for passage in passages for chunk in _holders(by_document, places[passage], names)]
+
     for entity in found.entities:
-        records = _entity_records(entity.name, entity.type, entity.descriptions, found)
+        texts = _descriptions(entity.descriptions, found)
+        made = (clean.entity(entity.name, entity.type, text, escaped=False) for text in texts)
+        records = [record for record in made if record is not None]
         if not records:
             found.skipped.add("entities whose name is unusable", entity.name)
             continue
-        name = (records[0].name,)
-        chunks = [
-            chunk for passage in entity.passages for chunk in _holders(by_document, places[passage], name)
-        ]
+        chunks = holders(entity.passages, (records[0].name,))
         if not chunks:
             found.skipped.add("entities of documents without a chunk", entity.name)
         for chunk in chunks:
@@ -250,15 +230,11 @@ def assign_records(index: Index, found: Extracted, places: Sequence[Span]) -> li
     for relation in found.relations:
         record = clean.relation(relation.source, relation.target, "", relation.weight, escaped=False)
         if record is None:
-            found.skipped.add(
-                "relations of an entity with itself, or with unusable names",
-                f"{relation.source} -- {relation.target}",
-            )
+            ends = f"{relation.source} -- {relation.target}"
+            found.skipped.add("relations of an entity with itself, or with unusable names", ends)
             continue
         names = record.source, record.target
-        held = [
-            chunk for passage in relation.passages for chunk in _holders(by_document, places[passage], names)
-        ]
+        held = holders(relation.passages, names)
         if not held:
             found.skipped.add("relations of documents without a chunk", " -- ".join(names))
             continue
@@ -351,13 +327,10 @@ def _holders(
     document, start, end = place
     chunks = by_document.get(document, ())
     begin = bisect_left(chunks, start + 1, key=lambda chunk: chunk.span[2])
-    near = []
-    for chunk in chunks[begin:]:
-        if chunk.span[1] >= end:
-            break
-        near.append(chunk)
+    near = list(takewhile(lambda chunk: chunk.span[1] < end, islice(chunks, begin, None)))
     if not near:  # between two chunks is only white space
-        return list(chunks[max(begin - 1, 0) : max(begin - 1, 0) + 1])
+        before = max(begin - 1, 0)
+        return list(chunks[before : before + 1])
     if len(near) == 1:
         return near
     counts = [sum([chunk.source.holds(name) for name in names]) for chunk in near]
@@ -367,33 +340,9 @@ def _holders(
     return [max(near, key=lambda chunk: min(chunk.span[2], end) - max(chunk.span[1], start))]
 
 
-def _entity_records(
-    name: str, kind: str, descriptions: Sequence[str], found: Extracted
-) -> list[EntityRecord]:
-    """Return a record for each description; none if the name is unusable."""
-    records = (clean.entity(name, kind, text, escaped=False) for text in _descriptions(descriptions, found))
-    return [record for record in records if record is not None]
-
-
 def _descriptions(texts: Sequence[str], found: Extracted) -> Sequence[str]:
     """Return the descriptions, at least one; count those that will be cut."""
     for text in texts:
         if len(text) > clean.MAX_DESCRIPTION:
             found.notes.add(f"descriptions cut to {clean.MAX_DESCRIPTION:,} characters", text)
     return texts or ("",)
-
-
-@contextmanager
-def collection_paused() -> Iterator[None]:
-    """Run the block without cyclic collections.
-
-    The collector visits all objects again and again while their number grows, which takes a third of the
-    time in which a million records are created. Reference counts still free what is no longer used.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()

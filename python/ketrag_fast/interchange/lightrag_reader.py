@@ -9,12 +9,7 @@ from typing import Any, Final
 
 from ketrag_fast.base.safe_xml import Handler, parse
 from ketrag_fast.errors import DocumentError
-from ketrag_fast.interchange.extracted import (
-    Extracted,
-    ExtractedEntity,
-    ExtractedRelation,
-    SourcePassage,
-)
+from ketrag_fast.interchange.extracted import Extracted
 from ketrag_fast.types import Document
 
 DOCUMENTS: Final = "kv_store_full_docs.json"
@@ -32,27 +27,18 @@ def read_lightrag(folder: Path) -> Extracted:
     """
     place = _workspace(folder)
     found = Extracted()
-    numbers = _read_documents(place / DOCUMENTS, found)
-    known = _read_chunks(place / CHUNKS, found, numbers)
+    documents = _read_documents(place / DOCUMENTS, found)
+    _read_chunks(place / CHUNKS, found, documents)
     graph = _GraphHandler()
     parse(_pieces(place / GRAPH), graph, str(place / GRAPH))
     for name, data in graph.nodes:
-        own = data.get("entity_id") or name
-        passages = found.passages_of("entities", own, _split(data.get("source_id")), known)
-        if passages:
-            found.entities.append(
-                ExtractedEntity(own, data.get("entity_type", ""), _split(data.get("description")), passages)
-            )
+        told, ids = _split(data.get("description")), _split(data.get("source_id"))
+        found.add_entity(data.get("entity_id") or name, data.get("entity_type", ""), told, ids)
     for source, target, data in graph.edges:
-        label = f"{source} -- {target}"
-        passages = found.passages_of("relations", label, _split(data.get("source_id")), known)
         if data.get("keywords"):
             found.notes.add("keywords of relations are not kept", data["keywords"])
-        if passages:
-            told = _split(data.get("description"))
-            found.relations.append(
-                ExtractedRelation(source, target, told, _weight(data.get("weight")), passages)
-            )
+        told, ids = _split(data.get("description")), _split(data.get("source_id"))
+        found.add_relation(source, target, told, _weight(data.get("weight")), ids)
     return found
 
 
@@ -85,21 +71,20 @@ def _read_documents(path: Path, found: Extracted) -> dict[str, int]:
     return numbers
 
 
-def _read_chunks(path: Path, found: Extracted, numbers: Mapping[str, int]) -> dict[str, int]:
-    """Add the chunks, in the order of their documents; return their numbers by id."""
+def _read_chunks(path: Path, found: Extracted, documents: Mapping[str, int]) -> None:
+    """Add the chunks, in the order of their documents."""
     rows = []
     for name, row in _rows(path):
         text, document = row.get("content"), row.get("full_doc_id")
         if not isinstance(text, str) or not text.strip():
             found.skipped.add("chunks without a text", name)
-        elif not isinstance(document, str) or document not in numbers:
+        elif not isinstance(document, str) or document not in documents:
             found.skipped.add("chunks of documents that do not exist", name)
         else:
             order = row.get("chunk_order_index")
-            rows.append((numbers[document], order if isinstance(order, int) else 0, name, text))
-    rows.sort()
-    found.passages += [SourcePassage(name, document, text) for document, _, name, text in rows]
-    return {passage.id: number for number, passage in enumerate(found.passages)}
+            rows.append((documents[document], order if isinstance(order, int) else 0, name, text))
+    for number, _, name, text in sorted(rows):
+        found.add_passage(name, number, text)
 
 
 def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:

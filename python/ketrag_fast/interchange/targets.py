@@ -62,27 +62,45 @@ def new_folder(target: Path, names: Collection[str], *, replace: bool) -> Iterat
     require_free(target, replace=replace)
     if target.exists() or target.is_symlink():
         _require_export(target, names)
-    aside, old = _aside(target), target.with_name(f".{target.name}.old-{os.getpid()}")
+    aside = _aside(target)
     with _adapt_hints(target), writing(target):
         try:
-            shutil.rmtree(aside, ignore_errors=True)  # of a killed process that had the same number
+            remove(aside)  # of a killed process that had the same number
             aside.mkdir()
             yield aside
             for path in aside.iterdir():
                 with path.open("rb+") as stream:
                     os.fsync(stream.fileno())
             sync_folders(aside)
-            if target.exists():
-                target.rename(old)
-            aside.rename(target)
-        except BaseException:
-            if old.exists() and not target.exists():
-                old.rename(target)
-            raise
+            with replaced(target):
+                aside.rename(target)
         finally:
-            shutil.rmtree(aside, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
+            remove(aside)
         sync_folder(target.absolute().parent)
+
+
+@contextmanager
+def replaced(target: Path) -> Iterator[None]:
+    """Remove the file or folder `target`, which the block may write again; after an error it is put back."""
+    old = target.with_name(f".{target.name}.old-{os.getpid()}")
+    if target.exists():
+        target.rename(old)
+    try:
+        yield
+    except BaseException:
+        remove(target)
+        if old.exists():
+            old.rename(target)
+        raise
+    remove(old)
+
+
+def remove(path: Path) -> None:
+    """Remove a file or folder, if it exists and that is possible."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 @contextmanager

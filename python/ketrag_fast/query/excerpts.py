@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast.errors import InputError, UnknownName
-from ketrag_fast.query.inspect import document_title
 from ketrag_fast.query.open_generation import FilterMask
 from ketrag_fast.query.search import Searcher
 from ketrag_fast.query.source_paths import place_fields
@@ -36,7 +35,7 @@ class Excerpts:
         documents = self._find(name, part, filtered)
         texts = self.searcher.opened.texts
         files = self.searcher.paths.of([texts.names[documents[0]]])
-        title = document_title(self.searcher.units, self.searcher.rows(documents[0]))
+        title = self.searcher.title(documents[0])
         location: dict[str, Any] = {}
         if len(documents) == 1:
             text = texts.text(documents[0])

@@ -12,6 +12,7 @@ import numpy as np
 
 from ketrag_fast.errors import ExtensionError, InputError, KetragError, ModeUnavailable
 from ketrag_fast.kernels import drawing
+from ketrag_fast.models.lru import LruCache
 from ketrag_fast.query.query import core_text, whole
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.spec.stage import resolve
@@ -46,7 +47,7 @@ class OpenGraph:
         self.drawable = drawable
         self.generation = generation
         self.starts = np.cumsum([0, *(block.count for block in drawable.blocks)])
-        self._views: dict[object, GraphView] = {}
+        self._views = LruCache[GraphView](_KEPT)
 
     @cached_property
     def rows(self) -> drawing.Weighted:
@@ -119,7 +120,7 @@ class OpenGraph:
     def view(
         self, seeds: Sequence[int], limit: int, report: Report = None, path: Sequence[int] = ()
     ) -> GraphView:
-        """Return the picture around the seeds, or an overview if there are none. Pictures are cached.
+        """Return a picture around the seeds, or an overview without seeds. Pictures are cached.
 
         The nodes of `path` are also seeds, and the edges along the path are always drawn.
         """
@@ -127,13 +128,11 @@ class OpenGraph:
             raise InputError(
                 f"the path has {len(path):,} nodes, and at most {limit:,} are drawn", hint="raise limit"
             )
-        key = (tuple(seeds), tuple(path), limit)
-        view = self._views.pop(key, None)
+        key = repr((tuple(seeds), tuple(path), limit))
+        view = self._views.known([key]).get(key)
         if view is None:
             view = self._draw(list(dict.fromkeys([*path, *seeds])), limit, report, len(path))
-        self._views[key] = view  # at the end: the pictures used least recently are dropped first
-        while len(self._views) > _KEPT:
-            self._views.pop(list(self._views)[0], None)  # noqa: RUF015 - one step, safe next to other threads
+            self._views.add({key: view})
         return view
 
     def _draw(self, seeds: list[int], limit: int, report: Report, on_path: int = 0) -> GraphView:

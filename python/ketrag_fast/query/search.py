@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,12 +26,6 @@ from ketrag_fast.systems.shared.name_lookup import Names
 from ketrag_fast.systems.shared.rows import span_of, strings
 from ketrag_fast.types import Context, Files, Hit, Hits, Match, Passage, Place
 from ketrag_fast.types.hits import ShownLine
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from ketrag_fast.query.open_generation import Opened
-
 
 Globs = str | Sequence[str] | None
 _POSITION: Final = ("lines", "page", "cell", "time")
@@ -61,10 +55,11 @@ class Searcher:
 
     opened: Opened
     folder: Path
-    paths: SourcePaths = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "paths", SourcePaths(self.folder))
+    @cached_property
+    def paths(self) -> SourcePaths:
+        """The files of the documents."""
+        return SourcePaths(self.folder)
 
     @property
     def units(self) -> Mapping[str, NDArray[Any]]:
@@ -180,7 +175,6 @@ class Searcher:
         check: Callable[[], object],
     ) -> list[Match]:
         """Return the lines that match a pattern, in index order."""
-
         found = list(matching_lines(self.opened, pattern, self._documents(filtered, globs), limit, check))
         names = self.opened.texts.names
         files = self.paths.of(names[line.document] for line in found)
@@ -194,7 +188,6 @@ class Searcher:
         check: Callable[[], object],
     ) -> dict[str, int]:
         """Return the number of matching lines of each file (or document without a file) that has any."""
-
         counted = matching_counts(self.opened, pattern, self._documents(filtered, globs), check)
         names = self.opened.texts.names
         files = self.paths.of(names[document] for document, _ in counted)
@@ -207,16 +200,12 @@ class Searcher:
 
     def _match(self, found: FoundLine, files: Mapping[str, SourceFile]) -> Match:
         number = found.line.number
-        rows = self.rows(found.document)
         row = self.opened.texts.row_at(found.document, found.start)
         location = self.opened.places.of_rows([row], found.start, found.end)
         if number is not None:
             location["lines"] = [number, number]
         name = self.opened.texts.names[found.document]
-        title = self._titles.get(found.document)
-        if title is None:
-            title = self._titles[found.document] = document_title(self.units, rows)
-        place = place_fields(name, files, location, title)
+        place = place_fields(name, files, location, self.title(found.document))
         has_other = any(place[field] is not None for field in _POSITION)
         lines = None if has_other else (found.text_line, found.text_line)
         return Match(**place, text_lines=lines, line=found.line)
@@ -224,6 +213,12 @@ class Searcher:
     @cached_property
     def _titles(self) -> dict[int, str]:
         return {}
+
+    def title(self, document: int) -> str:
+        """Return the title of a document."""
+        if document not in self._titles:
+            self._titles[document] = document_title(self.units, self.rows(document))
+        return self._titles[document]
 
     def rows(self, document: int) -> range:
         """Return the rows of a document in the documents' arrays."""
@@ -247,8 +242,7 @@ class Searcher:
 
         def place(index: int) -> Place:
             number = numbers[index]
-            title = document_title(self.units, self.rows(number))
-            fields = place_fields(texts.names[number], files, {}, title)
+            fields = place_fields(texts.names[number], files, {}, self.title(number))
             return Place(**{**fields, "document": documents[index], "lines": None, "part": ""})
 
         return Files(tuple(found), documents, place)
@@ -380,15 +374,13 @@ class Snippets:
             weight = self._weight(match[0])
             if weight:
                 found.append((match[0].casefold(), weight, match.span()))
-        if self._pairs:
-            covered = [False] * len(text)
-            for pair in self._pairs:
-                for match in re.finditer(re.escape(pair), text):
-                    if not any(covered[match.start() : match.end()]):
-                        found.append((pair, self._weights[pair], match.span()))
-                        covered[match.start() : match.end()] = [True] * len(pair)
-            found.sort(key=lambda one: one[2])
-        return found
+        covered = [False] * len(text)
+        for pair in self._pairs:
+            for match in re.finditer(re.escape(pair), text):
+                if not any(covered[match.start() : match.end()]):
+                    found.append((pair, self._weights[pair], match.span()))
+                    covered[match.start() : match.end()] = [True] * len(pair)
+        return sorted(found, key=lambda one: one[2])
 
     def _weight(self, word: str) -> float:
         """Return the rarity of a word if any form of it is in the query, else 0."""

@@ -23,9 +23,9 @@ from ketrag_fast.kernels import sentence_spans
 from ketrag_fast.query.answer.quotes import best_sentences, rarity
 from ketrag_fast.query.plan import QueryPlan
 from ketrag_fast.query.ranking import Prepared, run
-from ketrag_fast.query.themes.clusters import NO_THEME, Keywords, cluster
+from ketrag_fast.query.themes.clusters import I64, NO_THEME, Keywords, cluster
 from ketrag_fast.query.themes.describe import QUOTES, find_themes
-from ketrag_fast.query.themes.labels import I64, Speller, term_weights
+from ketrag_fast.query.themes.labels import Speller, term_weights
 from ketrag_fast.query.themes.question import has_general_words_alone
 from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.shared import has_model
@@ -332,7 +332,7 @@ class _Survey:
 
     @cached_property
     def _every(self) -> I64:
-        """In how many passages each keyword is."""
+        """The number of passages that contain each keyword."""
         return self._counts(range(len(self._rows)))
 
     def _counts(self, passages: Iterable[int]) -> I64:

@@ -1,12 +1,12 @@
-"""Merge the tables of several indexes: documents in a given order, cached vectors, replies, failures.
+"""New tables from those of other indexes: several merged into one, or some documents of one.
 
-If two parts cache different results for the same text, the choice does not depend on the order of the
-parts, and neither does any stage built from it.
+A merge has documents in a given order, cached vectors, replies and failures. If two parts cache different
+results for the same text, the choice does not depend on the order of the parts, and neither does any stage
+built from it.
 """
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -16,7 +16,8 @@ from typing import Any, Final
 
 from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.storage.checksum import fingerprint_of, hash_purged_id, hashes_of
-from ketrag_fast.storage.database import Connection, connect
+from ketrag_fast.storage.database import Connection, connect, reading_uri
+from ketrag_fast.storage.durable import sync_file
 from ketrag_fast.storage.io_errors import tables_damaged, writing
 from ketrag_fast.storage.journal import SEALED, Journal, is_right, seal_of
 from ketrag_fast.storage.source_table import SourceRow, seal_sources
@@ -42,9 +43,7 @@ def new_tables(path: Path) -> Iterator[Merged]:
     with writing(path):
         for name in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal"))):
             name.unlink(missing_ok=True)
-        Tables(path).close()
-        Journal(path).close()
-        VectorTable(path).close()
+        _create_tables(path)
         uri = f"{path.absolute().as_uri()}?mode=rw"
         db = sqlite3.connect(uri, isolation_level=None, factory=Connection, uri=True)
         db.path = path
@@ -61,8 +60,13 @@ def new_tables(path: Path) -> Iterator[Merged]:
             db.execute("BEGIN")
             yield Merged(db)
             db.execute("COMMIT")
-        with path.open("rb+") as file:
-            os.fsync(file.fileno())
+        sync_file(path)
+
+
+def _create_tables(path: Path) -> None:
+    Tables(path).close()
+    Journal(path).close()
+    VectorTable(path).close()
 
 
 class Merged:
@@ -223,10 +227,8 @@ def _rank(rows: Sequence[Sequence[Any]]) -> tuple[bool, str]:
 @contextmanager
 def _attach(db: Connection, path: Path) -> Iterator[set[str]]:
     """Attach the file of a part as `part`, and yield the names of its tables."""
-    log = path.with_name(f"{path.name}-wal")
-    still = "" if log.exists() and log.stat().st_size else "&immutable=1"
     with _outside(db):
-        db.execute("ATTACH ? AS part", (f"{path.absolute().as_uri()}?mode=ro{still}",))
+        db.execute("ATTACH ? AS part", (reading_uri(path),))
     yield {str(row[0]) for row in db.execute("SELECT name FROM part.sqlite_schema WHERE type = 'table'")}
     with _outside(db):  # after an error the connection is not used again
         db.execute("DETACH part")
@@ -271,6 +273,7 @@ def copy_subset(
                 check()
             yield row
 
+    _create_tables(target)
     with Tables(source, read_only=True) as there, Tables(target) as made, writing(target):
         old, new = connect(source, None), made._db
         try:
@@ -289,7 +292,10 @@ def copy_subset(
                     _texts(there.texts.fill(wanted_rows, 0, 1), keys, source),
                 )
                 for name in _KEPT:
-                    _table(old, new, name, checked)
+                    if name in there.tables():
+                        found = old.execute(f"SELECT * FROM {name}")  # noqa: S608 - ours
+                        marks = ", ".join("?" * len(found.description))
+                        new.executemany(f"INSERT INTO {name} VALUES ({marks})", checked(found))  # noqa: S608
             every = old.execute("SELECT content FROM documents ORDER BY source, place")
             return fingerprint_of(hashes_of((content for (content,) in checked(every)), source))
         finally:
@@ -328,19 +334,3 @@ def _texts(rows: Iterable[Sequence[Any]], keys: Mapping[int, int], path: Path) -
         if text is None:
             raise tables_damaged(path, "the text of a document is in no generation")
         yield keys[key], text
-
-
-def _table(old: Any, new: Any, name: str, checked: _Checked) -> None:
-    """Copy a table with its schema, if it exists."""
-    schema = old.execute(
-        "SELECT type, sql FROM sqlite_schema WHERE tbl_name = ? AND sql IS NOT NULL", (name,)
-    ).fetchall()
-    if not schema:
-        return
-    for kind, statement in sorted(schema, key=lambda row: row[0] != "table"):
-        if kind in ("table", "index"):
-            new.execute(statement)
-    width = len(old.execute(f"PRAGMA table_info({name})").fetchall())
-    marks = ", ".join("?" * width)
-    rows = checked(old.execute(f"SELECT * FROM {name}"))  # noqa: S608 - ours
-    new.executemany(f"INSERT INTO {name} VALUES ({marks})", rows)  # noqa: S608 - ours

@@ -108,6 +108,14 @@ def _stamp_of(path: Path) -> tuple[int, ...]:
         return ()
 
 
+def reading_uri(path: Path) -> str:
+    """Return the URI by which SQLite reads a file without writing anything."""
+    log = path.with_name(f"{path.name}-wal")
+    # An existing log must be read. Without one, `immutable` keeps SQLite from creating it.
+    still = "" if log.exists() and log.stat().st_size else "&immutable=1"
+    return f"{path.absolute().as_uri()}?mode=ro{still}"
+
+
 def connect(path: Path, synchronous: Literal["NORMAL", "FULL"] | None) -> sqlite3.Connection:
     """Open a file with a write-ahead log.
 
@@ -116,11 +124,8 @@ def connect(path: Path, synchronous: Literal["NORMAL", "FULL"] | None) -> sqlite
     """
     require_own_file(path)
     if synchronous is None:
-        log = path.with_name(f"{path.name}-wal")
-        # An existing log must be read. Without one, `immutable` keeps SQLite from creating it.
-        still = "" if log.exists() and log.stat().st_size else "&immutable=1"
-        place = f"{path.absolute().as_uri()}?mode=ro{still}"
-        stamp = _stamp_of(path) if still else None
+        place = reading_uri(path)
+        stamp = _stamp_of(path) if "immutable" in place.rpartition("?")[2] else None
         db = sqlite3.connect(place, isolation_level=None, factory=Connection, uri=True)
         db.path, db.stamp = path, stamp
         return db

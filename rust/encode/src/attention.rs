@@ -3,7 +3,7 @@
 
 use super::block::{row_blocks, Blocks, Next, ROWS, WIDEST};
 use super::buffer::Buffer;
-use super::layout::Layout;
+use super::buffer::Layout;
 use super::simd::math::exp2;
 
 /// Number of queries per block. Their scores stay in the L2 cache for any sequence length.

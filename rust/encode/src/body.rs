@@ -1,4 +1,4 @@
-//! The forward pass of the transformer over concatenated sequences.
+//! The forward pass of the transformer over concatenated sequences, and the scratch memory that calls reuse.
 
 use super::attention::Scratch as AttentionScratch;
 use super::buffer::Buffer;
@@ -12,6 +12,7 @@ use super::tiles;
 use crate::error::{Error, Result};
 use crate::parallel::map_ranges;
 use crate::progress::Progress;
+use std::sync::Mutex;
 
 /// Return the number of rows that pass through a whole layer (except attention) while they are in the L2
 /// cache. The cache has 512 KB on many processors without AVX-512, and at least 1 MB on those with it. 96
@@ -165,4 +166,48 @@ unsafe fn run<'s, M: Machine, const LOW: bool>(
         }
     }
     Ok(&x[..tokens * stride])
+}
+
+/// The largest scratch that is kept, and the number kept.
+const BYTES: usize = 16 << 20;
+const KEPT: usize = 16;
+
+/// Scratch left by earlier calls.
+#[derive(Default)]
+pub struct Spares {
+    kept: Mutex<Vec<Scratch>>,
+}
+
+impl Spares {
+    /// Return the scratch of an earlier call, or a new one. Never waits: a lock that another thread held when
+    /// the process forked stays locked in the child.
+    pub fn take(&self) -> Spare<'_> {
+        let own = self.kept.try_lock().ok().and_then(|mut kept| kept.pop()).unwrap_or_default();
+        Spare { own, home: self }
+    }
+}
+
+/// A scratch that is returned when its thread is done.
+pub struct Spare<'a> {
+    own: Scratch,
+    home: &'a Spares,
+}
+
+impl Spare<'_> {
+    pub fn get(&mut self) -> &mut Scratch {
+        &mut self.own
+    }
+}
+
+impl Drop for Spare<'_> {
+    fn drop(&mut self) {
+        if self.own.bytes() > BYTES {
+            return;
+        }
+        if let Ok(mut kept) = self.home.kept.try_lock() {
+            if kept.len() < KEPT {
+                kept.push(std::mem::take(&mut self.own));
+            }
+        }
+    }
 }

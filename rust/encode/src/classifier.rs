@@ -2,14 +2,14 @@
 //! (`BertForSequenceClassification` with one label, such as the ms-marco-MiniLM models).
 
 use super::batch::{batches, BY_TILES};
+use super::body::Spares;
+use super::choice::Precision;
 use super::choice::{exact_way, float_ways, measure, ways, Timing, Way};
 use super::config::{unsupported, Config, Family};
 use super::folder::Folder;
 use super::kernel::Form;
 use super::load::Weights;
 use super::model::{Body, SECOND};
-use super::precision::Precision;
-use super::spare::Spares;
 use super::tensors::Tensors;
 use super::tokens::{Pairs, Tokens};
 use super::verify;

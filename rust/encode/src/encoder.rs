@@ -2,6 +2,8 @@
 
 use super::batch::{batches, pieces, Piece, BY_ROWS, BY_TILES};
 use super::body::Scratch;
+use super::body::Spares;
+use super::choice::Precision;
 use super::choice::{exact_way, measure, ways, Timing, Way};
 use super::config::Config;
 use super::folder::Folder;
@@ -9,8 +11,6 @@ use super::kernel::Form;
 use super::load::Weights;
 use super::model::Body;
 use super::pool::{normalise, Head};
-use super::precision::Precision;
-use super::spare::Spares;
 use super::tokens::{Lead, Tokens, Windows};
 use super::verify;
 use crate::error::{Error, Result};

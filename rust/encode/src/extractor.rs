@@ -3,14 +3,14 @@
 //! MPNet).
 
 use super::batch::{batches, BY_TILES};
+use super::body::Spares;
+use super::choice::Precision;
 use super::choice::{float_ways, measure, Timing};
 use super::config::{settings, unsupported, Config, Family};
 use super::folder::Folder;
 use super::load::Weights;
 use super::model::{Body, SECOND};
-use super::precision::Precision;
 use super::span_tokens::{SpanTokens, SpanWindow};
-use super::spare::Spares;
 use super::tensors::Tensors;
 use super::tokens::Tokens;
 use crate::error::{Error, Result};

@@ -1,6 +1,6 @@
 //! The kernels by name, and their availability on this machine.
 
-use super::layout::Layout;
+use super::buffer::Layout;
 #[cfg(target_arch = "aarch64")]
 use super::simd::neon::Neon;
 #[cfg(target_arch = "x86_64")]

@@ -2,10 +2,10 @@
 
 use super::attention::{Distances, Heads};
 use super::buffer::Buffer;
+use super::buffer::Layout;
 use super::bytes::product::Linear as ByteLinear;
 use super::config::{unsupported, Config, Family};
 use super::kernel::{Form, Kernel};
-use super::layout::Layout;
 use super::model::{Body, Layer, Layers};
 use super::norm::Norm;
 use super::product::Linear;

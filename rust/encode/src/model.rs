@@ -2,9 +2,9 @@
 
 use super::attention::{Distances, Heads};
 use super::buffer::Buffer;
+use super::buffer::Layout;
 use super::bytes;
 use super::kernel::{Form, Kernel};
-use super::layout::Layout;
 use super::norm::Norm;
 use super::product::Linear;
 use super::simd::math::Activation;

@@ -7,7 +7,7 @@
 
 use super::block::{row_blocks, Blocks, Next, LINE, ROWS, WIDEST, WORDS};
 use super::buffer::Buffer;
-use super::layout::Layout;
+use super::buffer::Layout;
 use super::simd;
 use super::simd::math::{activate, Activation};
 

@@ -3,13 +3,13 @@
 //! Learned Sparse Retrievers").
 
 use super::batch::{batches, pieces, Piece, BY_ROWS};
+use super::body::Spares;
+use super::choice::Precision;
 use super::choice::{exact_way, ways, Way};
 use super::config::Config;
 use super::kernel::Form;
 use super::load::Weights;
 use super::model::Body;
-use super::precision::Precision;
-use super::spare::Spares;
 use super::tensors::Tensors;
 use super::term_folder::{Table, TermFolder};
 use super::tokens::{Tokens, Windows};

@@ -3,8 +3,8 @@
 use crate::arrays::{csr_out, strings_out, Array, CsrOut, Matrix, Out, Packed};
 use crate::door::{long, to_python, Report};
 use ketrag_base::sparse::{Csr, CsrView};
-use ketrag_core::graph::concepts::select::choose_chunks;
-use ketrag_core::graph::concepts::{extract, pairs};
+use ketrag_core::graph::concepts::choose_chunks;
+use ketrag_core::graph::concepts::{self as graph, pairs};
 use ketrag_core::graph::skeleton::{fold, ChunkUnits, Options, PrintedRows, Replies, Skeleton};
 use ketrag_text::bpe::Encoding;
 use ketrag_text::strings::StringsBuf;
@@ -27,7 +27,7 @@ pub fn concepts(
     let found = long(py, report, |progress| {
         let vocabulary = vocabulary.view()?;
         let words = CsrView::new(&indptr, &indices, vocabulary.len())?;
-        extract::concepts(words, &counts, vocabulary, most, threads, progress)
+        graph::concepts(words, &counts, vocabulary, most, threads, progress)
     })?;
     Ok((Out(found.words), csr_out(found.named)))
 }

@@ -87,8 +87,11 @@ pub fn pass_messages(
     .map(Out)
 }
 
-/// Return the part of the graph relevant to a query: (texts, their similarity, the indices of those that are
-/// ranked, the edges among them, the index of each edge in the graph).
+/// Texts, their similarity, the indices of those that are ranked, the edges among them, and the index of
+/// each edge in the graph.
+type CandidatesOut = (Out<u32>, Out<f64>, Out<u32>, CsrOut, Out<u64>);
+
+/// Return the part of the graph relevant to a query.
 #[pyfunction]
 #[pyo3(signature = (vectors, vector, weights, edges, kinds, *, best, steps, wanted, threads=0))]
 pub fn citation_candidates(
@@ -102,7 +105,7 @@ pub fn citation_candidates(
     steps: usize,
     wanted: u8,
     threads: usize,
-) -> PyResult<(Out<u32>, Out<f64>, Out<u32>, CsrOut, Out<u64>)> {
+) -> PyResult<CandidatesOut> {
     let found = long(py, None, |progress| {
         let vectors = vectors.rows()?;
         let edges = edges.view(vectors.len())?;

@@ -247,7 +247,7 @@ pub fn read_bytes(py: Python<'_>, file: FileIn<'_>, start: usize, stop: usize) -
             false => Err(Error::input(format!("bytes {start} to {stop} of {} do not exist", items.len()))),
         }
     };
-    quick(py, read).map(|values| Out(values)).map_err(|e| of_index(py, e))
+    quick(py, read).map(Out).map_err(|e| of_index(py, e))
 }
 
 /// Return the BLAKE3 of a file (hexadecimal), and the concatenated hashes of its blocks: empty for a single

@@ -9,7 +9,7 @@ use ketrag_core::graph::{
     communities as louvain, layout as forces, neighbourhood as near, transpose as graph,
 };
 use ketrag_core::rank::pagerank::{Settings, Until, Walk};
-use ketrag_core::rank::{betweenness as between, core_numbers as cores, pagerank as ranks, select};
+use ketrag_core::rank::{centrality, pagerank as ranks, select};
 use ketrag_core::search::fill::{fill as taken, FillPolicy};
 use pyo3::prelude::*;
 
@@ -115,7 +115,7 @@ pub fn core_numbers(
     indices: Array<'_, u32>,
     report: Report<'_, '_>,
 ) -> PyResult<Out<i64>> {
-    long(py, report, |progress| cores::core_numbers(square(&indptr, &indices)?, progress)).map(Out)
+    long(py, report, |progress| centrality::core_numbers(square(&indptr, &indices)?, progress)).map(Out)
 }
 
 #[pyfunction]
@@ -128,8 +128,10 @@ pub fn betweenness(
     threads: usize,
     report: Report<'_, '_>,
 ) -> PyResult<Out<f64>> {
-    long(py, report, |progress| between::betweenness(square(&indptr, &indices)?, &pivots, threads, progress))
-        .map(Out)
+    long(py, report, |progress| {
+        centrality::betweenness(square(&indptr, &indices)?, &pivots, threads, progress)
+    })
+    .map(Out)
 }
 
 #[pyfunction]
@@ -201,6 +203,9 @@ pub fn graph_neighbourhood(
     Ok((Out(found.nodes), Out(found.scores), Out(found.parents)))
 }
 
+/// Sources, targets and weights of the edges, and how many there are in all.
+type Edges = (Out<u32>, Out<u32>, Out<f64>, u64);
+
 #[pyfunction]
 #[pyo3(signature = (indptr, indices, weights, nodes, most, *, report=None))]
 pub fn induced_edges(
@@ -211,7 +216,7 @@ pub fn induced_edges(
     nodes: Array<'_, u32>,
     most: usize,
     report: Report<'_, '_>,
-) -> PyResult<(Out<u32>, Out<u32>, Out<f64>, u64)> {
+) -> PyResult<Edges> {
     let found = long(py, report, |progress| {
         near::induced(Weighted::new(&indptr, &indices, &weights)?, &nodes, most, progress)
     })?;

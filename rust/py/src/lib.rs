@@ -16,7 +16,6 @@
 // Python passes arrays and settings one by one.
 #![allow(clippy::too_many_arguments)]
 
-mod allocator;
 mod arrays;
 mod builders;
 mod citations;
@@ -30,12 +29,13 @@ mod readers;
 mod request;
 mod searcher;
 mod strings;
-mod system;
 mod text;
 mod vectors;
 mod walk;
 
+use ketrag_base::reserve::again;
 use pyo3::prelude::*;
+use std::alloc::{GlobalAlloc, Layout, System};
 
 // Classes are frozen and `Sync`, and nothing global changes, so the module is safe without the GIL.
 #[pymodule(gil_used = false)]
@@ -73,8 +73,6 @@ pub mod _core {
         splice_strings, string_gaps, take_strings, PyPattern,
     };
     #[pymodule_export]
-    use super::system::{windows_limit_memory, windows_memory, windows_peak_memory};
-    #[pymodule_export]
     use super::text::{
         corpus, count_tokens, detect_language, languages, lexical_keywords, sentence_spans, stop_words,
         text_blocks, tokenise, vocabulary, Punkt,
@@ -87,8 +85,72 @@ pub mod _core {
     };
     #[pymodule_export]
     use super::walk::{links_bm25, links_build, links_build_runs, links_weights, walk_rank};
+    #[pymodule_export]
+    use super::{windows_limit_memory, windows_memory, windows_peak_memory};
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)] // the name that Python gives it
     const __version__: &str = env!("CARGO_PKG_VERSION");
+}
+
+#[global_allocator]
+static ALLOCATOR: Reserve = Reserve;
+
+/// The system's allocator, which releases the reserve block before it fails.
+struct Reserve;
+
+// SAFETY: every call passes the caller's arguments to the system's allocator; the addition only frees a block
+// that `reserve` owns, once.
+unsafe impl GlobalAlloc for Reserve {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promises are those of the system's allocator.
+        again(layout.size(), || unsafe { System.alloc(layout) })
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as above.
+        again(layout.size(), || unsafe { System.alloc_zeroed(layout) })
+    }
+
+    unsafe fn realloc(&self, old: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: as above; on failure the old memory is unchanged, so the call may be repeated.
+        again(size, || unsafe { System.realloc(old, layout, size) })
+    }
+
+    unsafe fn dealloc(&self, old: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(old, layout) }
+    }
+}
+
+// Functions that the standard library of Python offers only on Unix. On systems other than Windows they do nothing.
+
+/// Return the bytes of the machine's memory and the available ones; None except on Windows.
+#[pyfunction]
+pub fn windows_memory() -> Option<(u64, u64)> {
+    #[cfg(windows)]
+    return ketrag_base::windows::machine_memory();
+    #[cfg(not(windows))]
+    None
+}
+
+/// Return the peak memory of this process in bytes; None except on Windows.
+#[pyfunction]
+pub fn windows_peak_memory() -> Option<u64> {
+    #[cfg(windows)]
+    return ketrag_base::windows::peak_memory();
+    #[cfg(not(windows))]
+    None
+}
+
+/// Limit the memory of this process to `limit` bytes; return whether the system accepted it, which only Windows does.
+#[pyfunction]
+pub fn windows_limit_memory(limit: usize) -> bool {
+    #[cfg(windows)]
+    return ketrag_base::windows::limit_memory(limit);
+    #[cfg(not(windows))]
+    {
+        let _ = limit;
+        false
+    }
 }

@@ -294,6 +294,9 @@ pub fn languages() -> Vec<(&'static str, &'static str)> {
     Language::all().collect()
 }
 
+/// A sentence and its keywords.
+type Keywords = (String, Vec<String>);
+
 /// Learnt parameters of Punkt (this class is for parity and not for speed: plain lists are passed), from the contents of NLTK's four files.
 #[pyclass(frozen, module = "ketrag_fast._core")]
 pub struct Punkt(Parameters);
@@ -344,7 +347,7 @@ impl Punkt {
         texts: Vec<String>,
         threads: usize,
         report: Report<'_, '_>,
-    ) -> PyResult<Vec<Vec<(String, Vec<String>)>>> {
+    ) -> PyResult<Vec<Vec<Keywords>>> {
         let stop: HashSet<&str> = stop_words.iter().map(String::as_str).collect();
         long(py, report, |progress| {
             progress.expect(texts.len() as u64);

@@ -5,7 +5,7 @@ use crate::door::{long, quick, wrong, Report};
 use ketrag_base::sparse::{CsrView, Scored};
 use ketrag_core::embed::{builtin, keyword_means as means};
 use ketrag_core::graph::cooccurrence::{cooccurrence_knn as knn, Kernel, Options};
-use ketrag_core::graph::knn_graph::knn_graph as graph;
+use ketrag_core::graph::cosine_knn::knn_graph as graph;
 use ketrag_core::graph::{cosine_knn as cosine, kmeans as clusters};
 use ketrag_core::search::fusion;
 use ketrag_core::vector as search;

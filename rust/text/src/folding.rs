@@ -3,6 +3,7 @@
 use crate::clusters::is_attached;
 use crate::interner::Interner;
 use unicode_normalization::char::{canonical_combining_class, decompose_compatible};
+use unicode_normalization::UnicodeNormalization;
 
 /// A fixed set of words.
 pub struct WordSet {
@@ -89,6 +90,22 @@ fn shorten_i(text: &mut String) {
     text.push(short);
 }
 
+/// Grave, acute, tilde, hook above, dot below.
+const TONES: [char; 5] = ['\u{300}', '\u{301}', '\u{303}', '\u{309}', '\u{323}'];
+
+/// Append a word with its marks and the mark of its tone at the end, because "hoà" and "hòa" are spellings of
+/// the same word.
+pub(crate) fn spell_into(word: &str, out: &mut String) {
+    let is_tone = |c: &char| TONES.contains(c);
+    out.extend(word.nfd().filter(|c| !is_tone(c)).nfc());
+    out.extend(word.nfd().filter(is_tone));
+}
+
+/// Append a folded word as it is typed without marks.
+pub(crate) fn bare_into(folded: &str, out: &mut String) {
+    out.extend(folded.chars().map(|c| if c == 'đ' { 'd' } else { c }));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,5 +126,23 @@ mod tests {
     fn a_set_has_its_words() {
         let set = WordSet::new("of the");
         assert!(set.has("of") && set.has("the") && !set.has("o") && !set.has("thee"));
+    }
+
+    #[test]
+    fn tones_are_at_the_end() {
+        for (word, spelled, bare) in [
+            ("hoà", "hoa\u{300}", "hoa"),
+            ("tiếng", "tiêng\u{301}", "tieng"),
+            ("đã", "đa\u{303}", "da"),
+            ("ma", "ma", "ma"),
+        ] {
+            let (mut out, mut folded) = (String::new(), String::new());
+            spell_into(word, &mut out);
+            assert_eq!(out, spelled);
+            crate::folding::fold_into(word, &mut folded);
+            out.clear();
+            bare_into(&folded, &mut out);
+            assert_eq!(out, bare);
+        }
     }
 }

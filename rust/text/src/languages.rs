@@ -2,9 +2,8 @@
 //! Function words are not keywords, and `detection` recognises a language by them.
 
 use crate::error::{Error, Result};
-use crate::folding::{fold_into, WordSet};
+use crate::folding::{fold_into, spell_into, WordSet};
 use crate::interner::Interner;
-use crate::marks;
 pub use crate::scripts::Script;
 use snowball_stemmers_rs::{Algorithm, Stemmer};
 use std::sync::OnceLock;
@@ -344,7 +343,7 @@ impl Language {
     pub(crate) fn stem_into(self, word: &str, out: &mut String) {
         let start = out.len();
         if self.keeps_marks() {
-            marks::spell_into(word, out);
+            spell_into(word, out);
         } else if let Some(stemmer) = &built().stemmers[usize::from(self.0)] {
             match self.row().form {
                 Stem(Algorithm::Arabic) => fold_into(&stemmer.stem(&without_affixes(word)), out),

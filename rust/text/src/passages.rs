@@ -9,8 +9,8 @@
 
 use super::blocks::{find_blocks, Block, Kind, Mark, Span, NONE};
 use super::bpe::{Counter, Tally};
-use super::code_lines::{at_blank_lines, at_definitions, code_lines, Enclosing, Line};
 use super::context::Contexts;
+use super::context::{at_blank_lines, at_definitions, code_lines, Enclosing, Line};
 use super::piece::{cut_sentence, Piece};
 use super::sentences::{trimmed, Splitter};
 use crate::error::Result;

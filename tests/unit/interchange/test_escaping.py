@@ -11,9 +11,8 @@ from xml.etree import ElementTree as ET
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ketrag_fast.interchange.exporting import _put_json_line as _put
-from ketrag_fast.interchange.neo4j import quote
-from ketrag_fast.interchange.xml_graphs import attribute, content
+from ketrag_fast.interchange.graph_files import _put_json_line as _put
+from ketrag_fast.interchange.graph_files import attribute, content, quote
 
 # Stored texts are UTF-8, so they have no halves of surrogate pairs.
 TEXTS = st.text(st.characters(exclude_categories=("Cs",))) | st.text(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import Document, Index, Settings
-from ketrag_fast.apps.cli.export import FORMATS as OFFERED
+from ketrag_fast.apps.cli.interchange import EXPORTED as OFFERED
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.base.progress import Event
 from ketrag_fast.errors import (

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ketrag_fast import Index
-from ketrag_fast.interchange.exporting import drawing_tables
+from ketrag_fast.interchange.graph_part import drawing_tables
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.spec.drawing import GraphTables
 from ketrag_fast.systems.spec.stage import resolve

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast.apps.cli.main import main
-from tests import small_model
 from tests.support.endpoint import Endpoint, words_encoder
 from tests.unit.models.test_registry import model
 
@@ -51,25 +50,3 @@ def test_what_fails_has_its_exit_code(capsys: pytest.CaptureFixture[str]) -> Non
     assert main(["models", "check", "sentence-transformers:acme/nothing"]) == 5
     assert "--allow-download" in capsys.readouterr().err
     assert main(["models", "check"]) in (1, 2)
-
-
-@pytest.mark.parametrize("precision", ["int8", "fp32"])
-def test_what_a_precision_costs_on_ones_own_texts(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], precision: str
-) -> None:
-    folder = small_model.save(tmp_path / "model", small_model.config())
-    texts = tmp_path / "texts.txt"
-    texts.write_text("\n".join(" ".join(f"w{(i * j) % 40}" for j in range(1, 90)) for i in range(1, 60)))
-    command = ["models", "check", f"native:{folder}", "--precision", precision]
-    assert main([*command, "--texts", str(texts), "--json"]) == 0
-    cost = json.loads(capsys.readouterr().out)["cost"]
-    assert 20 < cost["texts"] < 60 and cost["precision"] == precision
-    if precision == "fp32":
-        assert (cost["lowest"], cost["same_nearest"]) == (1.0, 1.0)
-    else:
-        assert 0.99 < cost["lowest"] <= cost["mean"] < 1 and 0.5 < cost["same_nearest"] <= 1
-    assert main([*command, "--texts", str(texts)]) == 0
-    assert "of each text's ten nearest are the same" in capsys.readouterr().out
-    (tmp_path / "empty").mkdir()
-    for nothing in (tmp_path / "none", tmp_path / "empty"):
-        assert main([*command, "--texts", str(nothing)]) != 0

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +14,7 @@ from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.types.locations import Locator
+from tests.support.faults import run_sql
 
 PLAIN = [Document(f"d{n}", f"Nansen wrote page {n}.", f"Page {n}") for n in range(6)]
 DATED = [Document(f"d{n}", f"Nansen wrote page {n}.", f"Page {n}", {"year": 1890 + n}) for n in range(6)]
@@ -25,11 +24,6 @@ def as_published(path: Path, rows: Sequence[int] = range(6)) -> bool:
     units = open_current(Layout(path)).stages["units"]
     with Tables(path / "index.sqlite", read_only=True) as tables:
         return tables.are_as_published(units, np.array(rows, np.int64))
-
-
-def change(path: Path, statement: str) -> None:
-    with closing(sqlite3.connect(path / "index.sqlite")) as db, db:
-        db.execute(statement)
 
 
 def build(documents: Sequence[Document], path: Path) -> Path:
@@ -42,23 +36,23 @@ def build(documents: Sequence[Document], path: Path) -> Path:
 def test_an_altered_column_is_found(documents: list[Document], column: str, tmp_path: Path) -> None:
     path = build(documents, tmp_path / "index")
     assert as_published(path)
-    change(path, f"UPDATE documents SET {column} = '{{\"year\": 1}}' WHERE id = 'd3'")
+    run_sql(path, f"UPDATE documents SET {column} = '{{\"year\": 1}}' WHERE id = 'd3'")
     assert not as_published(path)
     assert as_published(path, [0, 1, 2, -1, 4, 5])  # a changed document is verified when it is read
 
 
 def test_values_that_move_between_rows_are_found(tmp_path: Path) -> None:
     path = build(PLAIN, tmp_path / "index")
-    change(path, "UPDATE documents SET title = 'Page' WHERE id = 'd2'")
-    change(path, "UPDATE documents SET title = ' 2Page 3' WHERE id = 'd3'")
+    run_sql(path, "UPDATE documents SET title = 'Page' WHERE id = 'd2'")
+    run_sql(path, "UPDATE documents SET title = ' 2Page 3' WHERE id = 'd3'")
     assert not as_published(path)
 
 
 def test_a_text_in_the_tables_is_verified_by_its_hash(tmp_path: Path) -> None:
     path = build(PLAIN, tmp_path / "index")
-    change(path, "INSERT INTO texts SELECT key, 'Nansen wrote page 3.' FROM documents WHERE id = 'd3'")
+    run_sql(path, "INSERT INTO texts SELECT key, 'Nansen wrote page 3.' FROM documents WHERE id = 'd3'")
     assert as_published(path)
-    change(path, "UPDATE texts SET text = 'Nobody wrote page 3.'")
+    run_sql(path, "UPDATE texts SET text = 'Nobody wrote page 3.'")
     with pytest.raises(IndexDamaged, match="d3"):
         as_published(path)
 

@@ -26,6 +26,7 @@ from ketrag_fast.storage.generation import Generation, open_current, prune, publ
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.manifest import FileRecord, StageRecord
 from tests.process import python
+from tests.support.faults import flip
 
 LARGE = np.arange(70_000, dtype=np.float32)  # four blocks and a part of a fifth, not packed
 SMALL = np.arange(5, dtype=np.float64)
@@ -50,12 +51,6 @@ def layout(tmp_path: Path) -> Layout:
     layout.create()
     release(layout)
     return layout
-
-
-def flip(path: Path, at: int) -> None:
-    data = bytearray(path.read_bytes())
-    data[at] ^= 8
-    path.write_bytes(data)
 
 
 def hashes_of(generation: Generation) -> Path:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ketrag_fast.apps.cli import options, output
-from ketrag_fast.apps.cli.command_parser import mark_rare
+from ketrag_fast.apps.cli.command import (
+    EMBEDDER,
+    FRESHNESS,
+    Command,
+    answering,
+    argument,
+    embedding,
+    option,
+    switch,
+    topic,
+)
 from ketrag_fast.apps.cli.retrieve import place_of, reasons
-from ketrag_fast.apps.cli.terminal_text import inline, visible
+from ketrag_fast.apps.cli.terminal import inline, visible
 from ketrag_fast.base.config.fields import LONGEST_SECONDS
-from ketrag_fast.errors import ConfigError, EmptyQuery
+from ketrag_fast.errors import ConfigError
 
 if TYPE_CHECKING:
     from ketrag_fast.index import Index
@@ -23,138 +31,100 @@ _MOST_TOKENS = 1_000_000
 _UNSUPPORTED = "[?] no passage supports this sentence"
 _LISTED = 5
 """Maximum number of sources listed below an answer that cites none."""
-_SURVEY = "survey"
 _QUOTED = "These are quotes from the passages, not an answer written by a model:"
 
 
-def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "ask",
-        parents=[shared],
-        description="Retrieve the context for a question and let a model answer from it, with numbered "
-        "citations. A sentence that no passage supports ends with [?]. Without a model the sentences that "
-        "fit best are quoted.",
-        examples=(
-            'ketrag ask "Who built the Fram?" --llm llama-cpp:model.gguf',
-            'ketrag ask "Which ships were lost?" --filter "year>=1900"',
-            'ketrag ask "Who led the men?" --html answer.html',
-            'ketrag ask --survey "Which dangers come up again and again?"',
-        ),
+class Ask(Command):
+    """Retrieve the context for a question and let a model answer from it, with numbered citations. A sentence
+    that no passage supports ends with [?]. Without a model the sentences that fit best are quoted."""
+
+    examples = (
+        'ketrag ask "Who built the Fram?" --llm llama-cpp:model.gguf',
+        'ketrag ask "Which ships were lost?" --filter "year>=1900"',
+        'ketrag ask "Who led the men?" --html answer.html',
+        'ketrag ask --survey "Which dangers come up again and again?"',
     )
-    parser.add_argument("question", metavar="QUESTION", help="question to answer")
-    options.answering(parser, shown=("llm",))
-    options.topic(parser, "retrieval", "query", shown=("mode", "budget", "filter", "newest"))
-    parser.add_argument(
-        "--survey",
-        action="store_true",
-        help="question about the whole: answer from excerpts of many documents, by theme (--mode survey)",
+    question: str = argument("QUESTION", "question to answer")
+    language_model = answering("llm")
+    retrieval = topic("retrieval", "query", shown=("mode", "budget", "filter", "newest"))
+    survey: bool = switch(
+        "question about the whole: answer from excerpts of many documents, by theme (--mode survey)"
     )
-    parser.add_argument("--explain", action="store_true", help="print why each source was retrieved")
-    kind = parser.add_argument(
-        "--kind",
+    explain: bool = switch("print why each source was retrieved")
+    kind: str | None = option(
+        None,
+        "form of the answer: text; Yes, No or Maybe; or one --option (default free)",
+        rare=True,
         choices=("free", "yes-no", "choice"),
-        help="form of the answer: text; Yes, No or Maybe; or one --option (default free)",
     )
-    option = parser.add_argument(
-        "--option", action="append", default=[], metavar="TEXT", help="possible answer; repeatable"
+    options: tuple[str, ...] = option("TEXT", "possible answer; repeatable", "--option", rare=True)
+    quotes: int = option("N", "maximum number of sentences quoted without a model (default 3)", default=3)
+    html: str | None = option("FILE", "write answer and passages as a web page")
+    answer_tokens: int = option("N", "maximum tokens of the answer (default 512)", rare=True, default=512)
+    answer_seconds: float = option(
+        "X", "time limit of the answer in seconds (default 300)", rare=True, default=300.0
     )
-    parser.add_argument(
-        "--quotes",
-        type=int,
-        default=3,
-        metavar="N",
-        help="maximum number of sentences quoted without a model (default 3)",
-    )
-    parser.add_argument("--html", metavar="FILE", help="write answer and passages as a web page")
-    tokens = parser.add_argument(
-        "--answer-tokens",
-        type=int,
-        default=512,
-        metavar="N",
-        help="maximum tokens of the answer (default 512)",
-    )
-    mark_rare(
-        kind,
-        option,
-        tokens,
-        parser.add_argument(
-            "--answer-seconds",
-            type=float,
-            default=300.0,
-            metavar="X",
-            help="time limit of the answer in seconds (default 300)",
-        ),
-    )
-    group = parser.add_argument_group("embedding model")
-    options.setting(group, "embedder", rare=True)
-    options.model(parser)
-    options.freshness(parser)
-    parser.set_defaults(run=run, go_on="run the same command again")
+    embedder = EMBEDDER
+    model = embedding()
+    freshness = FRESHNESS
 
+    def run(self) -> int:
+        """Print the answer and its sources."""
+        options.require_text(self.question)
+        if not 0 < self.answer_tokens <= _MOST_TOKENS or not 0 < self.answer_seconds <= LONGEST_SECONDS:
+            raise ConfigError(
+                f"--answer-tokens must be from 1 to {_MOST_TOKENS:,} and --answer-seconds above 0 and at "
+                f"most {LONGEST_SECONDS:g}, got {self.answer_tokens} and {self.answer_seconds:g}"
+            )
+        html = output.page_path(self.html)
+        settings = options.query_settings_of(self)
+        mode = options.flags(self).get("mode")
+        if self.survey:
+            if mode not in (None, "survey"):
+                raise ConfigError(f"--survey contradicts --mode {mode}", hint="leave out one of them")
+            settings = settings.having(mode="survey")
+        from ketrag_fast.index.together import ask
+        from ketrag_fast.query.themes.question import asks_about_the_whole
 
-def run(args: argparse.Namespace) -> int:
-    """Run the command."""
-    if not args.question.strip():
-        raise EmptyQuery("the question is empty", hint="give at least one word: is a variable unset?")
-    if not 0 < args.answer_tokens <= _MOST_TOKENS or not 0 < args.answer_seconds <= LONGEST_SECONDS:
-        raise ConfigError(
-            f"--answer-tokens must be from 1 to {_MOST_TOKENS:,} and --answer-seconds above 0 and at most "
-            f"{LONGEST_SECONDS:g}, got {args.answer_tokens} and {args.answer_seconds:g}"
-        )
-    html = None if args.html is None else Path(args.html)
-    if html is not None:
-        output.require_writable(html)
-    if args.survey:
-        if args.set_mode not in (None, _SURVEY):
-            raise ConfigError(f"--survey contradicts --mode {args.set_mode}", hint="leave out one of them")
-        args.set_mode = _SURVEY
-    settings = options.query_settings_of(args)
-    from ketrag_fast.index.together import ask
-    from ketrag_fast.query.themes.question import asks_about_the_whole
+        shown = _Screen(self.explain, settings.top) if not self.json else None
+        with options.searched_indexes(self, settings) as indexes:
+            self._require_model_for_kind(next(iter(indexes.values())))
+            if self.explain:
+                options.only_index(indexes, "--explain")
+            answer = ask(
+                indexes,
+                self.question,
+                fields={"explain": self.explain or html is not None},
+                tokens=self.answer_tokens,
+                seconds=self.answer_seconds,
+                on_text=shown,
+                kind=self.kind,
+                options=self.options,
+                quotes=self.quotes,
+            )
+            if html is not None:
+                from ketrag_fast.apps.cli.context_page import write_context
 
-    shown = _Screen(args.explain, settings.top) if not args.json else None
-    with options.searched_indexes(args, settings) as indexes:
-        _require_model_for_kind(args, next(iter(indexes.values())))
-        if args.explain:
-            options.only_index(indexes, "--explain")
-        answer = ask(
-            indexes,
-            args.question,
-            fields={"explain": args.explain or html is not None},
-            tokens=args.answer_tokens,
-            seconds=args.answer_seconds,
-            on_text=shown,
-            kind=args.kind,
-            options=args.option,
-            quotes=args.quotes,
-        )
-        if html is not None:
-            from ketrag_fast.apps.cli.context_page import graph_of, page
-
-            index = options.only_index(indexes, "--html")
-            files = index.inspect.files([passage.document for passage in answer.context.passages])
-            output.write_page(html, page(answer.context, files, answer, graph_of(index, answer.context)))
-    if shown is None:
-        output.write_json(answer.to_json())
-    else:
-        shown.finish(answer, quiet=args.quiet)
-        if not (args.quiet or args.survey) and args.set_mode is None and asks_about_the_whole(args.question):
+                write_context(html, options.only_index(indexes, "--html"), answer.context, answer)
+        if shown is None:
+            output.write_json(answer.to_json())
+            return 0
+        shown.finish(answer, quiet=self.quiet)
+        if not (self.quiet or self.survey) and mode is None and asks_about_the_whole(self.question):
             output.say(
                 "this may be a question about the whole: --survey answers from more documents, by theme"
             )
-    return 0
+        return 0
 
-
-def _require_model_for_kind(args: argparse.Namespace, index: Index) -> None:
-    """Raise ConfigError if --kind or --option needs a language model and none is set."""
-    if (args.kind in (None, "free") and not args.option) or index.inspect.has_answer_llm:
-        return
-    option = "--option" if args.kind is None else f"--kind {args.kind}"
-    raise ConfigError(
-        f"{option} needs a language model; without one, the best sentences are quoted",
-        hint="name one: --answer-llm SPEC (llama-cpp:PATH.gguf or openai:MODEL@URL)",
-    )
+    def _require_model_for_kind(self, index: Index) -> None:
+        """Raise ConfigError if --kind or --option needs a language model and none is set."""
+        if (self.kind in (None, "free") and not self.options) or index.inspect.has_answer_llm:
+            return
+        given = "--option" if self.kind is None else f"--kind {self.kind}"
+        raise ConfigError(
+            f"{given} needs a language model; without one, the best sentences are quoted",
+            hint="name one: --answer-llm SPEC (llama-cpp:PATH.gguf or openai:MODEL@URL)",
+        )
 
 
 class _Screen:

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -144,10 +144,7 @@ def lines(name: str, words: Sequence[str]) -> str:
     entry = assistant.entry(words)
     if assistant.project.endswith(".toml"):
         return _with_table("", assistant.keys[0], entry)
-    value: Any = {"ketrag": entry}
-    for key in reversed(assistant.keys):
-        value = {key: value}
-    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    return _printed(_nested((*assistant.keys, "ketrag"), entry), "", "\n") + "\n"
 
 
 def write(edit: Edit) -> None:
@@ -215,41 +212,24 @@ def _with_table(text: str, table: str, entry: Mapping[str, Any]) -> str:
     return after
 
 
-_TOKEN: Final = re.compile(
-    r'(?P<blank>[\s\ufeff]+|//[^\n]*|/\*.*?\*/)|(?P<string>"(?:\\.|[^"\\\n])*")|(?P<mark>[{}\[\],:])'
-    r"|(?P<word>[\w.+-]+)",
-    re.DOTALL,
-)
+_COMMENT: Final = re.compile(r'("(?:\\.|[^"\\\n])*"?)|\ufeff|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
+_LAST_COMMA: Final = re.compile(r'("(?:\\.|[^"\\\n])*"?)|,(?=\s*[}\]])')
+_BLANKS: Final = re.compile(r"\s*")
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
-    kind: str
-    text: str
-    start: int
-    end: int
+def _without_comments(text: str) -> str:
+    """Return JSON of the same length without comments, which blanks replace."""
+    return _COMMENT.sub(lambda found: found[1] or re.sub(r"[^\n]", " ", found[0]), text)
 
 
-@dataclass(frozen=True, slots=True)
-class _Object:
-    """A JSON object: the text range of each value by key, and the offsets of its braces."""
-
-    members: dict[str, tuple[int, int]]
-    open: int
-    close: int
-    last: int
-    """End of the last member, after its comma if it has one; after the brace without members."""
-    has_comma: bool
+def _without_last_commas(text: str) -> str:
+    return _LAST_COMMA.sub(lambda found: found[1] or " ", text)
 
 
 def read_json(text: str) -> Any:
     """Parse JSON that may have comments and trailing commas. Raises ValueError."""
-    kept: list[str] = []
-    for token in _tokens(text):
-        if token.text in ("}", "]") and kept and kept[-1] == ",":
-            kept.pop()
-        kept.append(token.text)
-    return json.loads("".join(kept)) if kept else {}
+    plain = _without_last_commas(_without_comments(text))
+    return json.loads(plain) if plain.strip() else {}
 
 
 def set_member(text: str, keys: Sequence[str], value: Any) -> str:
@@ -262,76 +242,50 @@ def set_member(text: str, keys: Sequence[str], value: Any) -> str:
         '{"a": 1,\\n  "b": {\\n    "c": true\\n  }\\n} // mine'
     """
     line = "\r\n" if "\r\n" in text else "\n"
-    if not any(True for _ in _tokens(text)):
-        return (
-            text + json.dumps(_nested(keys, value), indent=2, ensure_ascii=False).replace("\n", line) + line
-        )
-    read_json(text)
-    tokens = list(_tokens(text))
-    at, depth = 0, 0
-    while True:
-        found = _object(tokens, at)
-        place = found.members.get(keys[depth])
-        if place is None:
-            return _insert(text, found, keys[depth:], value, depth, line)
+    bare = _without_comments(text)
+    if not bare.strip():
+        return text + _printed(_nested(keys, value), "", line) + line
+    plain = _without_last_commas(bare)
+    json.loads(plain)
+    at, depth = _after_blanks(plain, 0), 0
+    members, close = _members(plain, at)
+    while keys[depth] in members:
+        at, end = members[keys[depth]]
         depth += 1
         if depth == len(keys):
-            indent = _indent(text, place[0])
-            return text[: place[0]] + _printed(value, indent, line) + text[place[1] :]
-        at = next(index for index, token in enumerate(tokens) if token.start == place[0])
-
-
-def _tokens(text: str) -> Iterator[_Token]:
-    at = 0
-    while at < len(text):
-        match = _TOKEN.match(text, at)
-        if match is None:
-            raise ValueError(f"unexpected {text[at]!r} in line {text.count(chr(10), 0, at) + 1}")
-        at = match.end()
-        if match.lastgroup is not None and match.lastgroup != "blank":
-            yield _Token(match.lastgroup, match[0], match.start(), match.end())
-
-
-def _object(tokens: Sequence[_Token], at: int) -> _Object:
-    """Return the members of the object that begins at a token of valid JSON."""
-    if tokens[at].text != "{":
-        raise ValueError(f"{tokens[at].text[:20]} is where an object is expected")
-    members: dict[str, tuple[int, int]] = {}
-    begin, last, has_comma = tokens[at].start, tokens[at].end, True
-    at += 1
-    while tokens[at].text != "}":
-        key = json.loads(tokens[at].text)
-        end = _end(tokens, at + 2)
-        members[key] = (tokens[at + 2].start, tokens[end].end)
-        last, has_comma = tokens[end].end, False
-        at = end + 1
-        if tokens[at].text == ",":
-            last, has_comma = tokens[at].end, True
-            at += 1
-    return _Object(members, begin, tokens[at].start, last, has_comma)
-
-
-def _end(tokens: Sequence[_Token], at: int) -> int:
-    """Return the last token of the value that begins at a token."""
-    depth = 0
-    while True:
-        depth += tokens[at].text in ("{", "[")
-        depth -= tokens[at].text in ("}", "]")
-        if depth == 0:
-            return at
-        at += 1
-
-
-def _insert(text: str, into: _Object, keys: Sequence[str], value: Any, depth: int, line: str) -> str:
-    inner = _indent(text, min(place[0] for place in into.members.values())) if into.members else ""
-    outer = "" if depth == 0 else _indent(text, into.open)
+            return text[:at] + _printed(value, _indent(text, at), line) + text[end:]
+        members, close = _members(plain, at)
+    outer = _indent(text, at) if depth else ""
+    inner = _indent(text, min(start for start, _ in members.values())) if members else ""
     inner = inner if len(inner) > len(outer) else outer + "  "
-    member = (
-        f"{inner}{json.dumps(keys[0], ensure_ascii=False)}: {_printed(_nested(keys[1:], value), inner, line)}"
-    )
-    comma = "" if into.has_comma else ","
-    between = text[into.last : into.close].rstrip()
-    return f"{text[: into.last]}{comma}{between}{line}{member}{line}{outer}{text[into.close :]}"
+    last = max((stop for _, stop in members.values()), default=at + 1)
+    comma = bare.find(",", last, close)
+    last = comma + 1 if comma >= 0 else last
+    missing = "," if members and comma < 0 else ""
+    added = _printed(_nested(keys[depth + 1 :], value), inner, line)
+    member = f"{inner}{json.dumps(keys[depth], ensure_ascii=False)}: {added}"
+    return f"{text[:last]}{missing}{text[last:close].rstrip()}{line}{member}{line}{outer}{text[close:]}"
+
+
+def _members(text: str, at: int) -> tuple[dict[str, tuple[int, int]], int]:
+    """Return the range of each value of an object in valid JSON, by key, and the offset of its end."""
+    if text[at] != "{":
+        raise ValueError(f"{text[at : at + 20].strip()} is where an object is expected")
+    decoder, members = json.JSONDecoder(), {}
+    at = _after_blanks(text, at + 1)
+    while text[at] != "}":
+        key, at = decoder.raw_decode(text, at)
+        start = _after_blanks(text, text.index(":", at) + 1)
+        _, end = decoder.raw_decode(text, start)
+        members[key] = (start, end)
+        at = _after_blanks(text, end)
+        at = _after_blanks(text, at + 1) if text[at] == "," else at
+    return members, at
+
+
+def _after_blanks(text: str, at: int) -> int:
+    found = _BLANKS.match(text, at)
+    return found.end() if found else at
 
 
 def _nested(keys: Sequence[str], value: Any) -> Any:

@@ -1,119 +1,192 @@
-"""`ketrag add SOURCE...` and `ketrag remove ID...`: change single documents of an index."""
+"""Commands that change an index without reading its other sources: `ketrag add`, `remove`, `merge`,
+`compact`, `upgrade` and `reembed`."""
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 from ketrag_fast.apps.cli import index, options, output
-from ketrag_fast.apps.cli.terminal_text import inline
+from ketrag_fast.apps.cli.command import (
+    RUNNING,
+    Command,
+    argument,
+    embedding,
+    option,
+    settings,
+    switch,
+    topic,
+)
+from ketrag_fast.apps.cli.index import CONTINUES
+from ketrag_fast.apps.cli.terminal import inline
 from ketrag_fast.errors import ConfigError
 
-GO_ON = "finished work is kept: run the same command again to continue"
 
-
-def _declare_common(parser: argparse.ArgumentParser) -> None:
-    """Add the options that both commands have."""
-    index.declare_dry_run(parser)
-    options.topic(parser, "running", "running")
-    options.model(parser)
-
-
-def _change(
-    args: argparse.Namespace,
-    *,
-    sources: Sequence[str] = (),
-    remove: Sequence[str] = (),
-    where: str | None = None,
-    purge: bool = False,
-) -> int:
-    """Apply the change, or preview it with --dry-run, and print a report."""
-    if args.dry_run:
-        return index.preview(args, sources=sources, remove=remove, where=where)
+def _change(command: Command, dry_run: bool, *, purge: bool = False, **change: Any) -> int:
+    """Apply a change, or preview it with --dry-run, and print a report."""
+    path, _ = options.index_path(command)
+    if dry_run:
+        return index.preview(command, path, **change)
     from ketrag_fast.index import Index
 
-    path, _ = options.index_path(args)
-    with Index.open(path, settings=options.build_settings_of(args)) as opened:
-        report = opened.update(
-            add=sources, remove=remove, where=where, purge=purge, progress=options.progress(args)
-        )
-    args.code = output.PARTIAL if report.failures else 0
-    if args.json:
-        output.write_json({**report.to_json(), "index": str(path)})
-    else:
-        if report.changed or not purge:
-            output.write(index.summary(report, inline(path)))
-        if purge:
-            output.write(f"{inline(path)}: what was stored of removed documents is erased")
-    if not args.quiet:
-        index.print_details(args, report)
-    return int(args.code)
+    with Index.open(path, settings=options.build_settings_of(command)) as opened:
+        report = opened.update(**change, purge=purge, progress=options.progress(command))
+    if command.json or not purge:
+        return index.print_report(command, path, report)
+    code = output.PARTIAL if report.failures else 0
+    if report.changed:
+        output.write(index.summary(report, inline(path)), code)
+    output.write(f"{inline(path)}: what was stored of removed documents is erased", code)
+    if not command.quiet:
+        index.print_details(command, report)
+    return code
 
 
-def declare_add(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "add",
-        parents=[shared],
-        description="Add files, folders, globs or data sets to an index, or read them again. Other "
-        "sources are not read. Removed documents come back with their source.",
-        examples=(
-            "ketrag add notes/new.md",
-            "ketrag add 'reports/2024-*.pdf' --dry-run",
-            "ketrag add notes/ --llm llama-cpp:model.gguf",
-        ),
+class Add(Command):
+    """Add files, folders, globs or data sets to an index, or read them again. Other sources are not read.
+    Removed documents come back with their source."""
+
+    go_on = CONTINUES
+    examples = (
+        "ketrag add notes/new.md",
+        "ketrag add 'reports/2024-*.pdf' --dry-run",
+        "ketrag add notes/ --llm llama-cpp:model.gguf",
     )
-    parser.add_argument("sources", nargs="+", metavar="SOURCE", help="file, folder, glob or .jsonl data set")
-    _declare_common(parser)
-    options.topic(
-        parser,
-        "extraction by a language model (without --llm, new chunks stay pending)",
-        "reading",
-        shown=("llm",),
+    sources: tuple[str, ...] = argument("SOURCE", "file, folder, glob or .jsonl data set", nargs="+")
+    dry_run: bool = index.declare_dry_run()
+    running = RUNNING
+    model = embedding()
+    reading = topic(
+        "extraction by a language model (without --llm, new chunks stay pending)", "reading", shown=("llm",)
     )
-    parser.set_defaults(run=_run_add, go_on=GO_ON)
+
+    def run(self) -> int:
+        """Add the documents."""
+        return _change(self, self.dry_run, add=self.sources)
 
 
-def _run_add(args: argparse.Namespace) -> int:
-    """Run the command."""
-    return _change(args, sources=args.sources)
+class Remove(Command):
+    """Remove documents from an index. No source is read and no model is called. They stay removed even if
+    their source still has them, until `ketrag add` names the source or their file."""
 
-
-def declare_remove(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "remove",
-        parents=[shared],
-        description="Remove documents from an index. No source is read and no model is called. They stay "
-        "removed even if their source still has them, until `ketrag add` names the source or their "
-        "file.",
-        epilog="In a pattern, * matches any characters (also /), ? one character, [abc] one of these.\n"
-        "Quote patterns, so that the shell does not expand them.",
-        examples=(
-            "ketrag remove old.md 'drafts/*'",
-            "ketrag remove --filter 'year<1990' --dry-run",
-            "ketrag remove --purge secret.md",
-        ),
+    go_on = CONTINUES
+    epilog = (
+        "In a pattern, * matches any characters (also /), ? one character, [abc] one of these.\n"
+        "Quote patterns, so that the shell does not expand them."
     )
-    parser.add_argument("ids", nargs="*", metavar="ID|GLOB", help="document id, or pattern of ids")
-    parser.add_argument(
-        "--filter",
-        dest="where",
-        metavar="CONDITION",
-        help="remove documents whose metadata match, such as 'year<1990'",
+    examples = (
+        "ketrag remove old.md 'drafts/*'",
+        "ketrag remove --filter 'year<1990' --dry-run",
+        "ketrag remove --purge secret.md",
     )
-    parser.add_argument(
-        "--purge",
-        action="store_true",
-        help="also erase their text, vectors, replies and ids from all files of the index",
+    ids: tuple[str, ...] = argument("ID|GLOB", "document id, or pattern of ids", nargs="*")
+    where: str | None = option(
+        "CONDITION", "remove documents whose metadata match, such as 'year<1990'", "--filter"
     )
-    _declare_common(parser)
-    parser.set_defaults(run=_run_remove, go_on=GO_ON)
+    purge: bool = switch("also erase their text, vectors, replies and ids from all files of the index")
+    dry_run: bool = index.declare_dry_run()
+    running = RUNNING
+    model = embedding()
+
+    def run(self) -> int:
+        """Remove the documents."""
+        if not self.ids and self.where is None and not self.purge:
+            raise ConfigError("no document was named", hint="ketrag remove ID..., or --filter 'year<1990'")
+        return _change(self, self.dry_run, purge=self.purge, remove=self.ids, where=self.where)
 
 
-def _run_remove(args: argparse.Namespace) -> int:
-    """Run the command."""
-    if not args.ids and args.where is None and not args.purge:
-        raise ConfigError("no document was named", hint="ketrag remove ID..., or --filter 'year<1990'")
-    return _change(args, remove=args.ids, where=args.where, purge=args.purge)
+class Merge(Command):
+    """Merge several indexes into one (-i OUT), byte for byte the index of one build over all their documents.
+    Nothing is read, embedded or extracted again. The indexes must have the same settings and models."""
+
+    go_on = CONTINUES
+    named_index = None  # hints are about the parts
+    examples = (
+        "ketrag merge part1 part2 part3 -i whole",
+        "ketrag merge north south -i whole --prefer last",
+        "ketrag index corpus/ -i part1 --shard 1/3",
+    )
+    parts: tuple[str, ...] = argument("DIR", "index folder", nargs="+")
+    prefer: Literal["first", "last"] | None = option(
+        None,
+        "index that takes precedence if two have different documents with one id (default: an error)",
+        choices=("first", "last"),
+    )
+    embedder = settings("embedder", title="embedding model")
+    running = RUNNING
+    model = embedding()
+
+    def run(self) -> int:
+        """Merge the indexes and print a report."""
+        path, _ = options.index_path(self)
+        from ketrag_fast.index import Index
+
+        given, progress = options.build_settings_of(self), options.progress(self)
+        with Index.merge(self.parts, path, prefer=self.prefer, settings=given, progress=progress) as merged:
+            report = index.report_of(merged)
+        return index.print_report(self, path, report, parts=list(self.parts))
+
+
+class Compact(Command):
+    """Write the small changes that a large index stores next to its files into the files. They are then those
+    of a build from scratch. No source is read and no model is called; queries use the old generation until
+    the new one is published."""
+
+    go_on = CONTINUES
+    examples = ("ketrag compact", "ketrag compact -i docs-index --threads 1", "ketrag compact --json")
+    running = RUNNING
+
+    def run(self) -> int:
+        """Fold the changes and print a report."""
+        from ketrag_fast.index import Index
+
+        path, _ = options.index_path(self)
+        with Index.open(path, settings=options.build_settings_of(self)) as opened:
+            report = opened.update(fold=True, progress=options.progress(self))
+        index.print_report(self, path, report)
+        return 0
+
+
+class _NewVectors(Command):
+    """Options of the commands that compute all vectors again."""
+
+    go_on = "embedded texts are kept: run the same command again"
+    build = settings("embedder", "limit_seconds", title="what to build")
+    model = embedding("precision", "device", "limit_usd")
+    change: ClassVar[str]
+
+    def run(self) -> int:
+        """Change the index and print a report."""
+        from ketrag_fast.index import Index
+
+        path, _ = options.index_path(self)
+        change = getattr(Index, self.change)
+        given = options.query_settings_of(self)
+        with change(path, settings=given, progress=options.progress(self)) as opened:
+            report = index.report_of(opened)
+        index.print_report(self, path, report)
+        return 0
+
+
+class Upgrade(_NewVectors):
+    """Upgrade an index of the previous format. Texts, words and links stay; vectors are computed again from
+    the texts of the index. No source is read and no LLM is called. Until the command ends, queries do without
+    vectors."""
+
+    change = "upgrade"
+    examples = (
+        "ketrag upgrade -i docs-index",
+        "ketrag upgrade -i docs-index --embedder native:models/all-MiniLM-L6-v2",
+    )
+
+
+class Reembed(_NewVectors):
+    """Compute all vectors again, with another model or the same one, and publish them at once when they are
+    complete; queries use the old ones until then. Documents are read from the index, not from their sources.
+    Run it again after an interruption to continue."""
+
+    change = "reembed"
+    examples = (
+        "ketrag reembed --embedder native:all-MiniLM-L6-v2",
+        "ketrag reembed --embedder openai:MODEL@http://127.0.0.1:8080/v1",
+        "ketrag reembed --limit-seconds 3600",
+    )

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from textwrap import wrap
 from typing import Any, Final, NoReturn
 
-from ketrag_fast.apps.cli.terminal_text import inline
+from ketrag_fast.apps.cli.terminal import inline
 
 COMMON: Final = "common options"
 """Title of the options that every command takes; help lists them last."""
@@ -61,7 +61,6 @@ class CommandParser(argparse.ArgumentParser):
         self.examples = tuple(examples)
         self.more: list[tuple[str, str]] = []
         self.notes: list[str] = []
-        self._hint = ""
         self._words: tuple[str, ...] = ()
         if with_help:
             self.add_argument(
@@ -71,6 +70,11 @@ class CommandParser(argparse.ArgumentParser):
                 nargs=0,
                 help="print the common options (-h) or all (--help)",
             )
+
+    def group(self, title: str) -> Any:
+        """Return the group of options with a title, which is added if it is new; the parser without one."""
+        known = {group.title: group for group in self._action_groups}
+        return known.get(title) or self.add_argument_group(title) if title else self
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Parse as argparse does, and keep the arguments for hints."""
@@ -102,7 +106,9 @@ class CommandParser(argparse.ArgumentParser):
             formatter.end_section()
         if self.more:
             formatter.start_section("settings without a flag (-o NAME=VALUE)")
-            formatter.add_arguments([_row(*row) for row in self.more])
+            formatter.add_arguments(
+                [argparse.Action([], name, metavar=name, help=text) for name, text in self.more]
+            )
             formatter.end_section()
         return self._finish(formatter, self.notes)
 
@@ -112,7 +118,7 @@ class CommandParser(argparse.ArgumentParser):
         formatter.add_text(self.description)
         shown = [action for action in self._actions if not getattr(action, "rare", False)]
         common = [a for group in self._action_groups if group.title == COMMON for a in group._group_actions]
-        shown.sort(key=lambda action: action in common or action.dest == "help")
+        shown.sort(key=lambda action: (action in common or action.dest == "help", action.dest == "help"))
         for title, actions in (
             ("arguments", [action for action in shown if not action.option_strings]),
             ("options", [action for action in shown if action.option_strings]),
@@ -130,21 +136,12 @@ class CommandParser(argparse.ArgumentParser):
         closing = [*notes, self.epilog] if self.epilog else list(notes)
         return text + ("\n" + "\n".join(closing) + "\n" if closing else "")
 
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        try:
-            super()._check_value(action, value)
-        except argparse.ArgumentError:
-            self._hint = suggestion(str(value), (str(choice) for choice in action.choices or ()))
-            raise
-
     def error(self, message: str, hint: str = "") -> NoReturn:
         """Print usage, error and hint; exit with 2."""
         sys.stderr.write(inline(self.format_usage().rstrip("\n")) + "\n")
         message, near = _plain(message)
-        near = near or self._dash_hint(message)
-        sys.stderr.write(f"ketrag: error: {inline(message)}\n")
-        hint = hint or near or self._hint
-        sys.stderr.write(f"hint: {inline(hint or f'{self.prog} -h')}\n")
+        hint = hint or near or self._dash_hint(message) or f"{self.prog} -h"
+        sys.stderr.write(f"ketrag: error: {inline(message)}\nhint: {inline(hint)}\n")
         sys.exit(2)
 
     def reject(self, words: Sequence[str]) -> NoReturn:
@@ -216,13 +213,3 @@ def suggestion(word: str, names: Iterable[str]) -> str:
     """Return a hint with the closest name, or an empty text."""
     near = closest(word, names)
     return f"did you mean {near}?" if near else ""
-
-
-def mark_rare(*actions: argparse.Action) -> None:
-    """Leave options out of the short help."""
-    for action in actions:
-        action.rare = True  # type: ignore[attr-defined]
-
-
-def _row(name: str, text: str) -> argparse.Action:
-    return argparse.Action(option_strings=[], dest=name, metavar=name, help=text)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from ketrag_fast.apps.cli import output
+from ketrag_fast.apps.cli.command import Command, argument
 from ketrag_fast.apps.cli.command_parser import CommandParser
 from ketrag_fast.base.config import catalogue
 from ketrag_fast.base.config.catalogue import systems
@@ -46,33 +47,26 @@ autoload -Uz bashcompinit && bashcompinit
 """
 
 
-def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "completion",
-        parents=[shared],
-        description="Print a completion script for a shell: commands, options, choices, modes, presets, "
-        "settings.",
-        examples=(
-            "ketrag completion bash > ~/.local/share/bash-completion/completions/ketrag",
-            "ketrag completion zsh > ~/.ketrag-completion.zsh    # and source it in ~/.zshrc",
-            "ketrag completion fish > ~/.config/fish/completions/ketrag.fish",
-        ),
+class Completion(Command):
+    """Print a completion script for a shell: commands, options, choices, modes, presets, settings."""
+
+    examples = (
+        "ketrag completion bash > ~/.local/share/bash-completion/completions/ketrag",
+        "ketrag completion zsh > ~/.ketrag-completion.zsh    # and source it in ~/.zshrc",
+        "ketrag completion fish > ~/.config/fish/completions/ketrag.fish",
     )
-    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="shell to complete in")
-    parser.set_defaults(run=run)
+    shell: str = argument(None, "shell to complete in", choices=("bash", "zsh", "fish"))
 
+    def run(self) -> int:
+        """Print the script."""
+        from ketrag_fast.apps.cli.main import parser
 
-def run(args: argparse.Namespace) -> int:
-    """Print the script."""
-    from ketrag_fast.apps.cli.main import COMMANDS, parser
-
-    commands = dict(walk_commands(parser()))
-    if args.shell == "fish":
-        output.write(_fish(commands, {name: text for name, (_, text) in COMMANDS.items()}).rstrip("\n"))
-    else:
-        output.write((_ZSH if args.shell == "zsh" else "") + _bash(commands).rstrip("\n"))
-    return 0
+        commands = dict(walk_commands(parser()))
+        if self.shell == "fish":
+            output.write(_fish(commands))
+        else:
+            output.write((_ZSH if self.shell == "zsh" else "") + _bash(commands).rstrip("\n"))
+        return 0
 
 
 def walk_commands(parser: CommandParser, path: str = "") -> Iterator[tuple[str, CommandParser]]:
@@ -123,7 +117,7 @@ def _bash(commands: dict[str, CommandParser]) -> str:
     )
 
 
-def _fish(commands: dict[str, CommandParser], helps: dict[str, str]) -> str:
+def _fish(commands: dict[str, CommandParser]) -> str:
     lines = ["# fish completion of ketrag"]
     for path, parser in commands.items():
         where = "; and ".join(f"__fish_seen_subcommand_from {word}" for word in path.split())
@@ -131,10 +125,9 @@ def _fish(commands: dict[str, CommandParser], helps: dict[str, str]) -> str:
         here = f"{where}; and {unseen}" if where else unseen
         for action in parser._actions:
             if isinstance(action, argparse._SubParsersAction):
-                known = {one.dest: one.help or "" for one in action._choices_actions} or helps
                 lines += [
-                    f"complete -c ketrag -n {shlex.quote(here)} -f -a {name} -d {_quote(known.get(name))}"
-                    for name in action.choices
+                    f"complete -c ketrag -n {shlex.quote(here)} -f -a {one.dest} -d {_quote(one.help)}"
+                    for one in action._choices_actions
                 ]
             elif where and action.option_strings:
                 lines.append(f"complete -c ketrag -n {shlex.quote(where)} {_fish_option(action)}")
@@ -142,7 +135,7 @@ def _fish(commands: dict[str, CommandParser], helps: dict[str, str]) -> str:
                 lines.append(
                     f"complete -c ketrag -n {shlex.quote(where)} -f -a {shlex.quote(' '.join(listed))}"
                 )
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
 def _fish_option(action: argparse.Action) -> str:

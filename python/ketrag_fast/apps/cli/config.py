@@ -2,66 +2,105 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from typing import Any
 
 from ketrag_fast.apps.cli import options, output
-from ketrag_fast.apps.cli.command_parser import suggestion
-from ketrag_fast.apps.cli.terminal_text import inline
+from ketrag_fast.apps.cli.command import Command, Flags, argument, settings
+from ketrag_fast.apps.cli.command_parser import CommandParser, suggestion
+from ketrag_fast.apps.cli.terminal import inline
 from ketrag_fast.base.config import Setting, catalogue, names, resolve
 from ketrag_fast.base.config.catalogue import about_broken, systems
 from ketrag_fast.errors import ConfigError
 
 _SHARED = "shared"
+_FIRST = ("system", "modes", "embedder", "llm")
 
 
-def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "config",
-        description="List all settings, or show the value of each and where it comes from.",
-        examples=(
-            "ketrag config list noderag",
-            "ketrag config show -i docs-index",
-            "ketrag config show --system ket-rag -o seed=7 --json",
-        ),
+class List(Command):
+    """List settings: name, type, default, range and help. Each one can be given as -o NAME=VALUE, as NAME =
+    VALUE in ketrag.toml, or as KETRAG_NAME."""
+
+    examples = ("ketrag config list", "ketrag config list noderag", "ketrag config list shared --json")
+    system: str | None = argument("SYSTEM", "list those of one system, or `shared`")
+
+    def run(self) -> int:
+        """Print the declarations of the settings."""
+        owners = list(dict.fromkeys(spec.owner or _SHARED for spec in catalogue().values()))
+        owner = None if self.system is None else _owner_of(self.system, owners)
+        specs = [spec for spec in catalogue().values() if owner in (None, spec.owner or _SHARED)]
+        if self.json:
+            output.write_json({"schema": "ketrag/settings/1", "settings": [_as_json(one) for one in specs]})
+            return 0
+        head = ("name", "type", "default", "range", "help")
+        rows = [head]
+        rows += [(s.name, type_of(s), _format_value(s.default), range_of(s), s.help) for s in specs]
+        widths = [max(len(row[column]) for row in rows) for column in range(4)]
+        widths = [min(width, limit) for width, limit in zip(widths, (24, 8, 16, 28), strict=True)]
+        for row in rows:
+            cells = [f"{inline(cell):<{width}}" for cell, width in zip(row[:4], widths, strict=True)]
+            output.write("  ".join([*cells, inline(row[4])]))
+        return 0
+
+
+def _show_settings(parser: CommandParser) -> None:
+    flags = (name for name, spec in catalogue().items() if spec.flag and spec.topic != "common")
+    for one in (
+        settings(*_FIRST, title="settings"),
+        settings(*(name for name in flags if name not in _FIRST), title="settings", rare=True),
+    ):
+        one.declare(parser)
+
+
+class Show(Command):
+    """Print the value of each setting and its origin: flag, environment, file, index, system or default."""
+
+    examples = (
+        "ketrag config show -i docs-index",
+        "ketrag config show --system ket-rag",
+        "KETRAG_SEED=7 ketrag config show --json",
     )
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    listing = actions.add_parser(
-        "list",
-        parents=[shared],
-        help="list settings: name, type, default, range, help",
-        description="List settings: name, type, default, range and help. Each one can be given as -o "
-        "NAME=VALUE, as NAME = VALUE in ketrag.toml, or as KETRAG_NAME.",
-        examples=("ketrag config list", "ketrag config list noderag", "ketrag config list shared --json"),
+    every = Flags(_show_settings)
+
+    def run(self) -> int:
+        """Print the values of the settings with their origins."""
+        from ketrag_fast.systems.index_settings import stored_settings
+        from ketrag_fast.systems.registry import registry
+
+        path, origin = options.index_path(self)
+        flag, environment, file = options.parse_settings(self)
+        resolved = resolve(
+            flags=flag,
+            environment=environment,
+            file=file,
+            index=stored_settings(path),
+            presets=registry().table,
+        )
+        values = {name: resolved.settings.value(name) for name in names()}
+        if self.json:
+            rows = {name: {"value": v, "origin": resolved.origins[name]} for name, v in values.items()}
+            about = {"path": str(path), "origin": origin}
+            output.write_json({"schema": "ketrag/config/1", "index": about, "settings": rows})
+            return 0
+        lines = [("index", inline(path), origin)]
+        lines += [(name, _format_value(value), resolved.origins[name]) for name, value in values.items()]
+        widths = [max(len(line[column]) for line in lines) for column in (0, 1)]
+        output.write("\n".join(f"{n:<{widths[0]}}  {v:<{widths[1]}}  {o}" for n, v, o in lines))
+        return 0
+
+
+class Config(Command):
+    """List all settings, or show the value of each and where it comes from."""
+
+    examples = (
+        "ketrag config list noderag",
+        "ketrag config show -i docs-index",
+        "ketrag config show --system ket-rag -o seed=7 --json",
     )
-    listing.add_argument(
-        "system",
-        nargs="?",
-        metavar="SYSTEM",
-        help="list those of one system, or `shared`",
-    )
-    listing.set_defaults(run=run_list)
-    show = actions.add_parser(
-        "show",
-        parents=[shared],
-        help="show the value of each setting and its origin",
-        description="Print the value of each setting and its origin: flag, environment, file, index, "
-        "system or default.",
-        examples=(
-            "ketrag config show -i docs-index",
-            "ketrag config show --system ket-rag",
-            "KETRAG_SEED=7 ketrag config show --json",
-        ),
-    )
-    flags = tuple(name for name, spec in catalogue().items() if spec.flag and spec.topic != "common")
-    group = show.add_argument_group("settings")
-    options.setting(group, "system", "modes", "embedder", "llm")
-    options.setting(
-        group, *(name for name in flags if name not in ("system", "modes", "embedder", "llm")), rare=True
-    )
-    show.set_defaults(run=run)
+    actions = {  # noqa: RUF012
+        "list": ("list settings: name, type, default, range, help", List),
+        "show": ("show the value of each setting and its origin", Show),
+    }
 
 
 def _owner_of(name: str, owners: Sequence[str]) -> str:
@@ -81,26 +120,6 @@ def _owner_of(name: str, owners: Sequence[str]) -> str:
         f"unknown system {name!r}",
         hint=f"{near + ' ' if near else ''}{listed}{about_broken(systems().broken)}",
     )
-
-
-def run_list(args: argparse.Namespace) -> int:
-    """Print the declarations of the settings."""
-    owners = list(dict.fromkeys(spec.owner or _SHARED for spec in catalogue().values()))
-    owner = None if args.system is None else _owner_of(args.system, owners)
-    specs = [spec for spec in catalogue().values() if owner is None or (spec.owner or _SHARED) == owner]
-    if args.json:
-        output.write_json({"schema": "ketrag/settings/1", "settings": [_as_json(spec) for spec in specs]})
-        return 0
-    rows = [(s.name, type_of(s), _format_value(s.default), range_of(s), s.help) for s in specs]
-    head = ("name", "type", "default", "range", "help")
-    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(4)]
-    widths = [min(width, limit) for width, limit in zip(widths, (24, 8, 16, 28), strict=True)]
-    lines = []
-    for row in (head, *rows):
-        cells = [f"{inline(cell):<{width}}" for cell, width in zip(row[:4], widths, strict=True)]
-        lines.append("  ".join([*cells, inline(row[4])]))
-    output.write("\n".join(lines))
-    return 0
 
 
 def type_of(spec: Setting) -> str:
@@ -133,29 +152,6 @@ def _as_json(spec: Setting) -> dict[str, Any]:
         "concerns": spec.concerns,
         "help": spec.help,
     }
-
-
-def run(args: argparse.Namespace) -> int:
-    """Print the values of the settings with their origins."""
-    from ketrag_fast.systems.index_settings import stored_settings
-    from ketrag_fast.systems.registry import registry
-
-    path, origin = options.index_path(args)
-    flag, environment, file = options.parse_settings(args)
-    resolved = resolve(
-        flags=flag, environment=environment, file=file, index=stored_settings(path), presets=registry().table
-    )
-    values = {name: resolved.settings.value(name) for name in names()}
-    if args.json:
-        settings = {name: {"value": v, "origin": resolved.origins[name]} for name, v in values.items()}
-        about = {"path": str(path), "origin": origin}
-        output.write_json({"schema": "ketrag/config/1", "index": about, "settings": settings})
-        return 0
-    rows = [("index", inline(path), origin)]
-    rows += [(name, _format_value(value), resolved.origins[name]) for name, value in values.items()]
-    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
-    output.write("\n".join(f"{n:<{widths[0]}}  {v:<{widths[1]}}  {o}" for n, v, o in rows))
-    return 0
 
 
 def _format_value(value: Any) -> str:

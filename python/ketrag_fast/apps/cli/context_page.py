@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from ketrag_fast.apps.cli import output
+from ketrag_fast.page.assets import POLICY, STYLE, graph_markup, html_page
 from ketrag_fast.page.assets import text as static
-from ketrag_fast.page.graph_file import embedded
-from ketrag_fast.page.style import POLICY, STYLE, html_page
 from ketrag_fast.types.locations import describe_location
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ def page(
     body = "\n".join(_body(context, files or {}, answer))
     policy, style = POLICY, STYLE + _OWN
     if view is not None:
-        markup, digest = embedded(view)
+        markup, digest = graph_markup(view)
         body += f"\n<h2>Graph around the passages: {escape(view.graph)}</h2>\n{markup}"
         policy += f"; script-src '{digest}'; img-src data: blob:"
         style += _GRAPH + static("graph.css")
@@ -214,7 +213,13 @@ def _text(x: float, y: float, text: str, anchor: str, *, kind: str = "n", title:
     return f'<text class="{kind}" x="{x:.0f}" y="{y:.0f}" text-anchor="{anchor}">{escape(text)}{tip}</text>'
 
 
-def graph_of(index: Index, context: Context) -> GraphView | None:
+def write_context(path: Path, index: Index, context: Context, answer: Answer | None = None) -> None:
+    """Write the page of a context or an answer."""
+    files = index.inspect.files([passage.document for passage in context.passages])
+    output.write_page(path, page(context, files, answer, _graph_around(index, context)))
+
+
+def _graph_around(index: Index, context: Context) -> GraphView | None:
     """Return the graph around the passages of a context; None without a graph or passages, and under a
     filter, because the graph of the matching documents numbers its passages differently.
     """

@@ -1,155 +1,122 @@
-"""`ketrag documents` and `ketrag read FILE`: list the documents of an index; preview how a file is read."""
+"""`ketrag documents`, `read`, `collections` and `describe`: list documents and indexes, and describe them."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
+from dataclasses import asdict
 from itertools import pairwise
 from typing import Any, Final
 
 from ketrag_fast.apps.cli import options, output
-from ketrag_fast.apps.cli.terminal_text import inline
-from ketrag_fast.errors import DocumentError
+from ketrag_fast.apps.cli.command import FILTER, Command, argument, option, settings, switch
+from ketrag_fast.apps.cli.terminal import display_path, inline
+from ketrag_fast.errors import ConfigError, DocumentError
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.documents import NOTES
 from ketrag_fast.types.locations import describe_location, location_of, sort_locators
-
-
-def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "documents",
-        parents=[shared],
-        description="List the documents of an index: id, number of passages, language if it varies, title.",
-        examples=(
-            "ketrag documents",
-            "ketrag documents polar --count 20",
-            "ketrag documents --filter lang=en",
-        ),
-    )
-    parser.add_argument(
-        "containing",
-        nargs="?",
-        default="",
-        metavar="TEXT",
-        help="list only documents with TEXT in their id or title",
-    )
-    parser.add_argument(
-        "--first", type=int, default=0, metavar="N", help="position of the first document to list (default 0)"
-    )
-    parser.add_argument(
-        "--count", type=int, default=1_000_000, metavar="N", help="maximum number of documents to list"
-    )
-    options.setting(
-        parser, "filter", about=f"list only documents whose metadata match, such as {options.FILTER}"
-    )
-    options.setting(parser, "allow")
-    parser.set_defaults(run=run)
-
-
-def run(args: argparse.Namespace) -> int:
-    """Run the command."""
-    path, _ = options.index_path(args)
-    from ketrag_fast.index import Index
-
-    with Index.open(path, settings=options.query_settings_of(args)) as opened:
-        inspect = opened.inspect
-        found = inspect.documents(args.first, args.count, args.containing, inspect.filter)
-        total = opened.inspect.document_count
-    if args.json:
-        listed = [one.to_json() for one in found]
-        output.write_json(
-            {"schema": "ketrag/documents/1", "index": str(path), "total": total, "documents": listed}
-        )
-        return 0
-    wide = min(max((len(inline(one.document)) for one in found), default=0), 60)
-    several = any("language" in one.metadata for one in found)
-    lines = []
-    for one in found:
-        language = f"{inline(str(one.metadata.get('language', ''))):<4}  " if several else ""
-        about = f"{one.units:>4}  {language}{inline(one.title)}"
-        lines.append(f"{inline(one.document):<{wide}}  {about}".rstrip())
-    if lines:
-        output.write("\n".join(lines))
-    if not args.quiet and len(found) < total:
-        output.say(f"{len(found):,} of {total:,} documents")
-    return 0
-
+from ketrag_fast.types.wording import counted
 
 _DIVIDING: Final = ("part", "sheet", "slide", "page", "heading", "symbol")
 """Kinds of locations printed between the text; boxes, lines and paths are only in the JSON."""
 
 
-def declare_read(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "read",
-        parents=[shared],
-        description="Preview how files are read: their text, divided by pages, slides and headings, with "
-        "title and metadata. With --json also all locators.",
-        examples=(
-            "ketrag read report.pdf",
-            "ketrag read page.html --json",
-            "ketrag read site/ --exclude '*.log,build/'",
-        ),
-    )
-    parser.add_argument("source", metavar="FILE", help="file, folder or glob")
-    parser.add_argument(
-        "--characters", type=int, metavar="N", help="maximum characters to print of each document"
-    )
-    options.setting(
-        parser, "follow_links", "exclude", "gitignore", "ocr", "generated", "hidden", "fallback_encoding"
-    )
-    parser.set_defaults(run=_run_read, go_on="run the same command again")
+class Documents(Command):
+    """List the documents of an index: id, number of passages, language if it varies, title."""
+
+    examples = ("ketrag documents", "ketrag documents polar --count 20", "ketrag documents --filter lang=en")
+    containing: str | None = argument("TEXT", "list only documents with TEXT in their id or title")
+    first: int = option("N", "position of the first document to list (default 0)", default=0)
+    count: int = option("N", "maximum number of documents to list", default=1_000_000)
+    filter = settings("filter", about=f"list only documents whose metadata match, such as {FILTER}")
+    allow = settings("allow")
+
+    def run(self) -> int:
+        """Print the documents."""
+        path = options.one_path(self)
+        with options.open_index(self) as index:
+            inspect = index.inspect
+            found = inspect.documents(self.first, self.count, self.containing or "", inspect.filter)
+            total = inspect.document_count
+        if self.json:
+            listed = [one.to_json() for one in found]
+            output.write_json(
+                {"schema": "ketrag/documents/1", "index": str(path), "total": total, "documents": listed}
+            )
+            return 0
+        wide = min(max((len(inline(one.document)) for one in found), default=0), 60)
+        several = any("language" in one.metadata for one in found)
+        lines = []
+        for one in found:
+            language = f"{inline(str(one.metadata.get('language', ''))):<4}  " if several else ""
+            about = f"{one.units:>4}  {language}{inline(one.title)}"
+            lines.append(f"{inline(one.document):<{wide}}  {about}".rstrip())
+        if lines:
+            output.write("\n".join(lines))
+        if not self.quiet and len(found) < total:
+            output.say(f"{len(found):,} of {total:,} documents")
+        return 0
 
 
-def _run_read(args: argparse.Namespace) -> int:
-    """Run the command."""
-    options.refuse_standard_stream(args.source, "standard input")
-    from ketrag_fast.index.building import read_sources
+class Read(Command):
+    """Preview how files are read: their text, divided by pages, slides and headings, with title and metadata.
+    With --json also all locators."""
 
-    failures: list[Failure] = []
-    notes: list[Failure] = []
-    documents: list[dict[str, Any]] = []
-    count = 0
-    for item in read_sources(args.source, options.build_settings_of(args)):
-        if isinstance(item, Failure):
-            (notes if item.code in NOTES else failures).append(item)
-            continue
-        count += 1
-        if args.json:
-            documents.append(_document_json(item, args.characters))
+    examples = (
+        "ketrag read report.pdf",
+        "ketrag read page.html --json",
+        "ketrag read site/ --exclude '*.log,build/'",
+    )
+    source: str = argument("FILE", "file, folder or glob")
+    characters: int | None = option("N", "maximum characters to print of each document")
+    reading = settings(
+        "follow_links", "exclude", "gitignore", "ocr", "generated", "hidden", "fallback_encoding"
+    )
+
+    def run(self) -> int:
+        """Print the documents that the files give."""
+        options.refuse_standard_stream(self.source, "standard input")
+        from ketrag_fast.index.building import read_sources
+
+        failures: list[Failure] = []
+        notes: list[Failure] = []
+        documents: list[dict[str, Any]] = []
+        count = 0
+        for item in read_sources(self.source, options.build_settings_of(self)):
+            if isinstance(item, Failure):
+                (notes if item.code in NOTES else failures).append(item)
+                continue
+            count += 1
+            if self.json:
+                documents.append(_document_json(item, self.characters))
+            else:
+                output.write("\n".join(_document_lines(item, self.characters)) + "\n")
+        code = output.PARTIAL if failures else 0
+        if self.json:
+            rows = [failure.to_json() for failure in failures]
+            noted = [note.to_json() for note in notes]
+            output.write_json(
+                {"schema": "ketrag/read/1", "documents": documents, "failures": rows, "notes": noted}, code
+            )
         else:
-            output.write("\n".join(_document_lines(item, args.characters)) + "\n")
-    if args.json:
-        rows = [failure.to_json() for failure in failures]
-        noted = [note.to_json() for note in notes]
-        output.write_json(
-            {"schema": "ketrag/read/1", "documents": documents, "failures": rows, "notes": noted}
-        )
-    elif failures:
-        output.report_failures(failures)
-    for note in notes if not args.json else ():
-        output.warn(f"{note.document}: {note.message}")
-    if not count and not failures and not notes:
-        raise DocumentError(
-            f"{args.source}: no file of a known format", hint="docs/reference/documents.md lists the formats"
-        )
-    return output.PARTIAL if failures else 0
+            output.report_failures(failures)
+            for note in notes:
+                output.warn(f"{note.document}: {note.message}")
+        if not count and not failures and not notes:
+            raise DocumentError(
+                f"{self.source}: no file of a known format",
+                hint="docs/reference/documents.md lists the formats",
+            )
+        return code
 
 
 def _document_json(document: Document, most: int | None) -> dict[str, Any]:
-    rows = [
-        {"start": one.start, "end": one.end, "kind": one.kind, "value": one.value}
-        for one in sort_locators(document.locators)
-    ]
     return {
         "id": document.id,
         "title": document.title,
         "metadata": dict(document.metadata),
         "characters": len(document.text),
         "text": document.text[:most],
-        "locators": rows,
+        "locators": [asdict(one) for one in sort_locators(document.locators)],
     }
 
 
@@ -174,3 +141,79 @@ def _document_lines(document: Document, most: int | None) -> Iterator[str]:
             yield f"-- {inline(where) or '(no heading)'}"
         before = where
         yield document.text[start : min(stop, end)].rstrip("\n")
+
+
+class Collections(Command):
+    """List the indexes in the user's data folder: name, size, age and sources. `ketrag index SOURCE... --name
+    NAME` makes one, -c NAME uses it from any folder."""
+
+    examples = ("ketrag collections", "ketrag collections --json")
+
+    def run(self) -> int:
+        """Print the collections."""
+        from ketrag_fast.index.collections import age_text, collections, collections_folder
+
+        found = collections()
+        if self.json:
+            rows = [one.to_json() for one in found]
+            output.write_json(
+                {"schema": "ketrag/collections/1", "folder": str(collections_folder()), "collections": rows}
+            )
+            return 0
+        lines = []
+        wide = max((len(one.name) for one in found), default=0)
+        for one in found:
+            count = "unreadable" if one.documents is None else counted(one.documents, "document")
+            about = f"{count:>16}  {output.size_text(one.size):>9}  {age_text(one.built):<14}"
+            sources = ", ".join(inline(display_path(source)) for source in one.sources)
+            lines.append(f"{one.name:<{wide}}  {about}  {sources}".rstrip())
+            if one.description:
+                lines.append(f"{'':<{wide}}  {inline(one.description)}")
+        if lines:
+            output.write("\n".join(lines))
+        elif not self.quiet:
+            output.say("no collections: `ketrag index SOURCE... --name NAME` makes one")
+        return 0
+
+
+class Describe(Command):
+    """Describe a folder of the sources, or the whole index, in a sentence. Results show it, and assistants
+    choose by it. Without arguments, print the descriptions."""
+
+    examples = (
+        'ketrag describe notes/work "client projects, by year"',
+        'ketrag describe "all my notes" -c notes',
+        "ketrag describe notes/work --remove",
+    )
+    words: tuple[str, ...] = argument(
+        "[FOLDER] TEXT", "folder (default: the whole index), and what is in it", nargs="*"
+    )
+    remove: bool = switch("remove the description")
+
+    def run(self) -> int:
+        """Change a description, and print all of them."""
+        words = self.words
+        if len(words) > (1 if self.remove else 2):
+            raise ConfigError(
+                "a description is one text",
+                hint='put it in quotes: ketrag describe notes/work "client projects"',
+            )
+        path = options.one_path(self)
+        from ketrag_fast.index.annotations import describe, descriptions_of
+
+        if self.remove:
+            describe(path, None, words[0] if words else None)
+        elif words:
+            describe(path, words[-1], words[0] if len(words) == 2 else None)
+        found = descriptions_of(path)
+        if self.json:
+            output.write_json({"schema": "ketrag/descriptions/1", "index": str(path), "descriptions": found})
+        elif found and not self.quiet:
+            rows = sorted(found.items())
+            output.write(
+                "\n".join(
+                    f"{inline(display_path(name)) if name else '(all)'}  {inline(text)}"
+                    for name, text in rows
+                )
+            )
+        return 0

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.apps.cli import options, output
-from ketrag_fast.apps.cli.command_parser import mark_rare
+from ketrag_fast.apps.cli.command import READING, Command, argument, embedding, option, switch, topic
 from ketrag_fast.apps.cli.index import report_of
 from ketrag_fast.base.config import Settings, catalogue, parse
 from ketrag_fast.errors import ConfigError, DocumentError
@@ -24,137 +23,111 @@ if TYPE_CHECKING:
 _BUDGETS = "12000,6000,3000"
 
 
-def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "eval",
-        parents=[shared],
-        description="Score a data set: one row per mode and budget. DATASET is a folder in BEIR layout "
-        "(corpus.jsonl, queries.jsonl, qrels.tsv), or a file of MuSiQue, HotpotQA or "
-        "2WikiMultihopQA as published. Without -i it is indexed in a temporary folder.",
-        examples=(
-            "ketrag eval dataset/ --mode bm25,walk --budget 6000,3000",
-            "ketrag eval dataset/ -i docs-index --compare text walk",
-            "ketrag eval --compare runs/a:walk runs/b:walk",
-        ),
-    )
-    parser.add_argument("dataset", metavar="DATASET", nargs="?", help="folder or file of the data set")
-    parser.add_argument(
-        "--mode", metavar="LIST", help="modes, comma-separated (default: all that need no language model)"
-    )
-    parser.add_argument("--budget", metavar="LIST", help=f"budgets in tokens (default {_BUDGETS})")
-    parser.add_argument("--save", metavar="FOLDER", help="write all results, and the runs in TREC format")
-    parser.add_argument(
-        "--compare",
-        nargs=2,
-        metavar=("A", "B"),
-        help="two modes, or two saved runs (FOLDER or FOLDER:MODE): paired tests",
-    )
-    parser.add_argument(
-        "--answers",
-        nargs="?",
-        const="",
-        metavar="FILE",
-        help="score answers by EM and F1: those in FILE (JSONL), or those of --llm",
-    )
-    parser.add_argument("--judge", metavar="SPEC", help="with --compare: LLM that picks the better answer")
-    mark_rare(
-        parser.add_argument(
-            "--substring", action="store_true", help="count an answer inside a longer word as covered"
-        ),
-        parser.add_argument(
-            "--explain",
-            action="store_true",
-            help="store why each passage was retrieved (needs --save or --json)",
-        ),
-    )
-    options.topic(parser, "retrieval", "query", shown=("top", "filter"), but=("mode", "budget", "deadline"))
-    options.topic(
-        parser, "what to build without -i", "build", shown=("system", "embedder", "llm", "chunk_tokens")
-    )
-    options.topic(parser, "extraction by a language model (--llm)", "reading", but=("llm",))
-    options.model(parser)
-    parser.set_defaults(run=run, go_on="run the same command again")
+class Evaluate(Command):
+    """Score a data set: one row per mode and budget. DATASET is a folder in BEIR layout (corpus.jsonl,
+    queries.jsonl, qrels.tsv), or a file of MuSiQue, HotpotQA or 2WikiMultihopQA as published. Without -i it
+    is indexed in a temporary folder."""
 
+    examples = (
+        "ketrag eval dataset/ --mode bm25,walk --budget 6000,3000",
+        "ketrag eval dataset/ -i docs-index --compare text walk",
+        "ketrag eval --compare runs/a:walk runs/b:walk",
+    )
+    dataset: str | None = argument("DATASET", "folder or file of the data set")
+    mode: str | None = option("LIST", "modes, comma-separated (default: all that need no language model)")
+    budget: str | None = option("LIST", f"budgets in tokens (default {_BUDGETS})")
+    save: str | None = option("FOLDER", "write all results, and the runs in TREC format")
+    compare: tuple[str, str] | None = option(
+        ("A", "B"), "two modes, or two saved runs (FOLDER or FOLDER:MODE): paired tests", nargs=2
+    )
+    answers: str | None = option(
+        "FILE", "score answers by EM and F1: those in FILE (JSONL), or those of --llm", nargs="?", const=""
+    )
+    judge: str | None = option("SPEC", "with --compare: LLM that picks the better answer")
+    substring: bool = switch("count an answer inside a longer word as covered", rare=True)
+    explain: bool = switch("store why each passage was retrieved (needs --save or --json)", rare=True)
+    retrieval = topic("retrieval", "query", shown=("top", "filter"), but=("mode", "budget", "deadline"))
+    build = topic("what to build without -i", "build", shown=("system", "embedder", "llm", "chunk_tokens"))
+    reading = READING
+    model = embedding()
 
-def run(args: argparse.Namespace) -> int:
-    """Run the command."""
-    if args.dataset is None:
-        return _compare_saved(args)
-    if args.judge is not None and args.compare is None:
-        raise ConfigError("--judge needs two sides to compare", hint="name them: --compare A B")
-    if args.explain and (args.compare is not None or not args.json) and args.save is None:
-        raise ConfigError("--explain has nowhere to store its reasons", hint="add --save FOLDER or --json")
-    modes = _modes(args)
-    budgets = _budgets(args.budget or _BUDGETS)
-    settings = options.build_settings_of(args)
-    from ketrag_fast.eval import collect, describe, load_dataset, render, save
+    def run(self) -> int:
+        """Print the scores, or the comparison."""
+        if self.dataset is None:
+            _print_comparisons(self, _saved_runs(self))
+            return 0
+        if self.judge is not None and self.compare is None:
+            raise ConfigError("--judge needs two sides to compare", hint="name them: --compare A B")
+        if self.explain and (self.compare is not None or not self.json) and self.save is None:
+            raise ConfigError("--explain needs a place for its reasons", hint="add --save FOLDER or --json")
+        modes = _modes(self)
+        budgets = _budgets(self.budget or _BUDGETS)
+        settings = options.build_settings_of(self)
+        from ketrag_fast.eval import collect, describe, render, save
 
-    options.require_data_set(args.dataset)
-    dataset = load_dataset(args.dataset)
-    answers, warnings = _answers(args, dataset)
-    asked: ModelAnswers | None = None
-    if not args.quiet:
-        for warning in (*dataset.warnings, *warnings):
-            output.warn(warning)
-    with _index(args, dataset) as index:
-        if args.mode is None and args.compare is None:
-            modes = list(index.modes)
-        if args.answers == "":
-            from ketrag_fast.eval.answers import ModelAnswers
+        dataset = options.load_data_set(self.dataset)
+        answers, warnings = _answers(self, dataset)
+        asked: ModelAnswers | None = None
+        if not self.quiet:
+            for warning in (*dataset.warnings, *warnings):
+                output.warn(warning)
+        with _index(self, dataset) as index:
+            if self.mode is None and self.compare is None:
+                modes = list(index.modes)
+            if self.answers == "":
+                from ketrag_fast.eval.answers import ModelAnswers
 
-            asked = answers = ModelAnswers(index, options.flags(args).get("llm"), top=settings.top)
-        found = collect(
-            index,
-            dataset,
-            modes,
-            budgets,
-            top=settings.top,
-            substring=args.substring,
-            answer=answers,
-            explain=args.explain,
-        )
-        if args.save is not None:
-            more = {"substring": args.substring, "top": settings.top}
-            if asked is not None:
-                more["answers"] = asked.about()
-            save(Path(args.save), describe(dataset, index.stats(), **more), dataset, found)
-    if asked is not None and asked.failed and not args.quiet:
-        output.warn(f"the model gave no answer to {asked.failed:,} questions: EM and F1 leave them out")
-    if args.compare is not None:
-        _print_comparisons(args, _evaluate_modes(args, dataset, found))
-        return 0
-    rows = found.rows()
-    absent = _absent(args, dataset)
-    if args.json:
-        output.write_json(
-            {
+                asked = answers = ModelAnswers(index, options.flags(self).get("llm"), top=settings.top)
+            found = collect(
+                index,
+                dataset,
+                modes,
+                budgets,
+                top=settings.top,
+                substring=self.substring,
+                answer=answers,
+                explain=self.explain,
+            )
+            if self.save is not None:
+                more: dict[str, Any] = {"substring": self.substring, "top": settings.top}
+                if asked is not None:
+                    more["answers"] = asked.about()
+                save(Path(self.save), describe(dataset, index.stats(), **more), dataset, found)
+        if asked is not None and asked.failed and not self.quiet:
+            output.warn(f"the model gave no answer to {asked.failed:,} questions: EM and F1 leave them out")
+        if self.compare is not None:
+            _print_comparisons(self, _evaluated_modes(self.compare, dataset, found))
+            return 0
+        rows = found.rows()
+        absent = _absent(self, dataset)
+        if self.json:
+            data = {
                 "schema": "ketrag/eval/1",
-                "dataset": str(args.dataset),
+                "dataset": self.dataset,
                 "questions": len(dataset.questions),
                 "rows": [row.as_dict() for row in rows],
                 "not_run": absent,
-                **({"results": [result.to_json() for result in found.results]} if args.explain else {}),
             }
-        )
-    else:
-        output.write(render(rows, absent))
-    return 0
+            if self.explain:
+                data["results"] = [result.to_json() for result in found.results]
+            output.write_json(data)
+        else:
+            output.write(render(rows, absent))
+        return 0
 
 
 # ---------------------------------------------------------------- arguments
 
 
-def _modes(args: argparse.Namespace) -> list[str]:
-    given = args.mode or (",".join(args.compare) if args.compare else "auto")
+def _modes(command: Evaluate) -> list[str]:
+    given = command.mode or (",".join(command.compare) if command.compare else "auto")
     modes = [Settings(mode=parse("mode", text)).mode for text in given.split(",")]
-    if args.compare:
-        lacking = [mode for mode in args.compare if mode not in modes]
-        if lacking:
-            raise ConfigError(
-                f"--compare {lacking[0]}: not one of the modes {', '.join(modes)}",
-                hint="with a DATASET, --compare names two modes; without one, two saved runs",
-            )
+    lacking = [mode for mode in command.compare or () if mode not in modes]
+    if lacking:
+        raise ConfigError(
+            f"--compare {lacking[0]}: not one of the modes {', '.join(modes)}",
+            hint="with a DATASET, --compare names two modes; without one, two saved runs",
+        )
     return list(dict.fromkeys(modes))
 
 
@@ -170,22 +143,22 @@ def _budgets(text: str) -> list[int]:
     return list(dict.fromkeys(found))
 
 
-def _answers(args: argparse.Namespace, dataset: DataSet) -> tuple[Answerer | None, tuple[str, ...]]:
-    if not args.answers:  # with an empty value a model writes them later, from the open index
-        return None, ()
+def _answers(command: Evaluate, dataset: DataSet) -> tuple[Answerer | None, tuple[str, ...]]:
+    if not command.answers:
+        return None, ()  # with an empty value a model writes them later, from the open index
     from ketrag_fast.eval import read_answers
 
-    answers = read_answers(Path(args.answers), dataset)
+    answers = read_answers(Path(command.answers), dataset)
     return answers, answers.warnings
 
 
-def _absent(args: argparse.Namespace, dataset: DataSet) -> dict[str, str]:
+def _absent(command: Evaluate, dataset: DataSet) -> dict[str, str]:
     """Return the scores that were not computed, with the reason."""
     absent: dict[str, str] = {}
     if not any(question.answers for question in dataset.questions):
         reason = "the data set has no gold answers"
         return dict.fromkeys(("em", "f1", "win_rate"), reason)
-    if args.answers is None:
+    if command.answers is None:
         absent |= dict.fromkeys(("em", "f1"), "no answers to score (--answers FILE, or --answers --llm SPEC)")
     absent["win_rate"] = "needs two sides and a judge (--compare A B --answers FILE --judge SPEC)"
     return absent
@@ -194,25 +167,25 @@ def _absent(args: argparse.Namespace, dataset: DataSet) -> dict[str, str]:
 # ---------------------------------------------------------------- two side by side
 
 
-def _evaluate_modes(
-    args: argparse.Namespace, dataset: DataSet, found: Collected
+def _evaluated_modes(
+    modes: tuple[str, str], dataset: DataSet, found: Collected
 ) -> Iterator[tuple[int, ComparedRun, ComparedRun]]:
     from ketrag_fast.eval import ComparedRun
 
-    for mode in args.compare:
+    for mode in modes:
         if mode in found.skipped:
             raise ConfigError(f"--compare {mode}: not run: {found.skipped[mode]}")
     for budget in found.budgets:
-        one, other = (ComparedRun(mode, dataset.questions, found.of(mode, budget)) for mode in args.compare)
+        one, other = (ComparedRun(mode, dataset.questions, found.of(mode, budget)) for mode in modes)
         yield budget, one, other
 
 
-def _compare_saved(args: argparse.Namespace) -> int:
-    if args.compare is None:
+def _saved_runs(command: Evaluate) -> Iterator[tuple[int, ComparedRun, ComparedRun]]:
+    if command.compare is None:
         raise ConfigError("eval needs a DATASET, or two saved runs: --compare A B")
     from ketrag_fast.eval import ComparedRun
 
-    (a, only_a), (b, only_b) = (_load_saved_run(name) for name in args.compare)
+    (a, only_a), (b, only_b) = (_load_saved_run(name) for name in command.compare)
     if only_a is None and only_b is None:
         pairs = [(pair, pair) for pair in a.pairs if pair in b.pairs]
     else:
@@ -227,26 +200,23 @@ def _compare_saved(args: argparse.Namespace) -> int:
             for mode, budget in a.pairs
             if mode == modes_a[0] and (modes_b[0], budget) in b.pairs
         ]
-    wanted = _budgets(args.budget) if args.budget else None
+    wanted = _budgets(command.budget) if command.budget else None
     pairs = [pair for pair in pairs if wanted is None or pair[0][1] in wanted]
     if not pairs:
         raise ConfigError(
-            f"{args.compare[0]} and {args.compare[1]} have no mode and budget in common",
+            f"{command.compare[0]} and {command.compare[1]} have no mode and budget in common",
             hint="name a mode of each: FOLDER:MODE",
         )
-
-    def sides() -> Iterator[tuple[int, ComparedRun, ComparedRun]]:
-        for (mode_a, budget), (mode_b, _) in pairs:
-            results_a = [r for r in a.results if (r.mode, r.budget) == (mode_a, budget)]
-            results_b = [r for r in b.results if (r.mode, r.budget) == (mode_b, budget)]
-            yield (
-                budget,
-                ComparedRun(f"{a.folder}:{mode_a}", a.questions, results_a),
-                ComparedRun(f"{b.folder}:{mode_b}", b.questions, results_b),
+    for one, other in pairs:
+        first, second = (
+            ComparedRun(
+                f"{run.folder}:{mode}",
+                run.questions,
+                [result for result in run.results if (result.mode, result.budget) == (mode, budget)],
             )
-
-    _print_comparisons(args, sides())
-    return 0
+            for run, (mode, budget) in ((a, one), (b, other))
+        )
+        yield one[1], first, second
 
 
 def _load_saved_run(name: str) -> tuple[Run, str | None]:
@@ -263,17 +233,15 @@ def _load_saved_run(name: str) -> tuple[Run, str | None]:
     return run, mode
 
 
-def _print_comparisons(
-    args: argparse.Namespace, sides: Iterator[tuple[int, ComparedRun, ComparedRun]]
-) -> None:
+def _print_comparisons(command: Evaluate, sides: Iterator[tuple[int, ComparedRun, ComparedRun]]) -> None:
     from ketrag_fast.eval import compare, render_comparison
 
     rows: list[dict[str, Any]] = []
-    with _judge(args) as judge:
+    with _judge(command) as judge:
         for budget, a, b in sides:
             comparison = compare(a, b)
             wins = None if judge is None else judge.win_rate(a, b)
-            if args.json:
+            if command.json:
                 rate = None if wins is None else wins.to_json()
                 rows.append({"budget": budget, **comparison.to_json(), "win_rate": rate})
                 continue
@@ -284,18 +252,18 @@ def _print_comparisons(
 
                 none = "win rate: not run: the sides have no answers to one question in common"
                 output.write(none if wins is None else render_win_rate(wins, b.name))
-    if args.json:
+    if command.json:
         output.write_json({"schema": "ketrag/eval-comparison/1", "comparisons": rows})
 
 
 @contextmanager
-def _judge(args: argparse.Namespace) -> Iterator[Judge | None]:
-    if args.judge is None:
+def _judge(command: Evaluate) -> Iterator[Judge | None]:
+    if command.judge is None:
         yield None
         return
     from ketrag_fast.eval.judge import Judge, judge_options
 
-    with Judge(args.judge, judge_options(options.query_settings_of(args, strict=False))) as judge:
+    with Judge(command.judge, judge_options(options.query_settings_of(command, strict=False))) as judge:
         yield judge
 
 
@@ -303,35 +271,37 @@ def _judge(args: argparse.Namespace) -> Iterator[Judge | None]:
 
 
 @contextmanager
-def _index(args: argparse.Namespace, dataset: DataSet) -> Iterator[Index]:
+def _index(command: Evaluate, dataset: DataSet) -> Iterator[Index]:
     from ketrag_fast.index import Index
 
-    if args.index is not None:
+    if command.index is not None:
         # The embedder may be in another folder than when the index was built; opening the index checks it.
         built = {name for name, spec in catalogue().items() if spec.concerns == "build"}
-        lost = next((name for name in options.flags(args) if name in built - {"embedder", "llm"}), None)
+        lost = next((name for name in options.flags(command) if name in built - {"embedder", "llm"}), None)
         if lost is not None:
-            raise ConfigError(f"{lost} changes the build, but the index of -i is already built")
-        settings = options.query_settings_of(args)
-        with Index.open(Path(args.index), settings=settings) as index:
+            raise ConfigError(f"{lost} is a build setting: the index of -i was built with its own value")
+        settings = options.query_settings_of(command)
+        with Index.open(Path(command.index), settings=settings) as index:
             yield index
         return
     if not dataset.sources:
-        raise DocumentError(f"{args.dataset} has no corpus.jsonl", hint="name an index that holds it with -i")
+        raise DocumentError(
+            f"{command.dataset} has no corpus.jsonl", hint="name an index that holds it with -i"
+        )
     import tempfile
 
-    settings = options.build_settings_of(args)
+    settings = options.build_settings_of(command)
     if "modes" not in settings.given:  # build only what is scored
-        settings = settings.having(modes=_modes(args))
+        settings = settings.having(modes=_modes(command))
     if settings.on_error == "stop":
-        raise ConfigError("on_error: a data set is indexed with skip")
+        raise ConfigError("on_error = stop is not supported here: unreadable passages are skipped")
     with tempfile.TemporaryDirectory(prefix="ketrag-", ignore_cleanup_errors=True) as folder:
-        progress = options.progress(args)
+        progress = options.progress(command)
         with Index.build(
             dataset.sources, Path(folder) / "index", settings=settings, progress=progress
         ) as index:
             failures = report_of(index).failures
-            if failures and not args.quiet:
+            if failures and not command.quiet:
                 output.warn(f"{len(failures):,} passages could not be read:")
                 output.list_failures(failures)
             yield index

@@ -2,137 +2,185 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.apps.cli import options, output
-from ketrag_fast.apps.cli.command_parser import mark_rare
-from ketrag_fast.apps.cli.error_context import complete_hint, index_of
-from ketrag_fast.apps.cli.terminal_text import inline
-from ketrag_fast.base.config import Settings
+from ketrag_fast.apps.cli.command import (
+    READING,
+    RUNNING,
+    WHAT_TO_BUILD,
+    Command,
+    argument,
+    embedding,
+    option,
+    switch,
+)
+from ketrag_fast.apps.cli.terminal import inline
 from ketrag_fast.errors import ConfigError, IndexMissing, InternalError, ModeUnavailable
 from ketrag_fast.types.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from ketrag_fast.base.config import Settings
     from ketrag_fast.index import Index
     from ketrag_fast.index.on_ray.building import ShardReport
     from ketrag_fast.types import BuildReport
 
 
-_GO_ON = (
-    "finished work is kept: run the same command again to continue, "
-    "or with --publish-partial to publish what has been extracted so far"
-)
-
 _LISTS = ("auto", "all")
 """Values of --modes that stand for several modes."""
 _DELTA = "delta"
 """The only stage that a report lists if the change is stored as a delta."""
+_MACHINES = "several machines (docs/how-to/clusters.md)"
+CONTINUES = "finished work is kept: run the same command again to continue"
 
 
-def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "index",
-        parents=[shared],
-        description="Build an index of files, folders or globs, or update it. Sources accumulate: without "
-        "SOURCE, all sources of the index are read again.",
-        examples=(
-            "ketrag index docs/",
-            "ketrag index ~/notes --name notes",
-            "ketrag index docs/ --embedder native:all-MiniLM-L6-v2 --modes auto,knn",
-        ),
-    )
-    parser.add_argument("sources", nargs="*", metavar="SOURCE", help="file, folder, glob or .jsonl data set")
-    parser.add_argument(
-        "--name", metavar="NAME", help="keep the index in the user's data folder; -c NAME uses it anywhere"
-    )
-    options.topic(
-        parser,
-        "what to build",
-        "build",
-        shown=("system", "modes", "embedder", "llm", "chunk_tokens", "language"),
-    )
-    parser.add_argument(
-        "--replace", action="store_true", help="drop all sources that this command does not name"
-    )
-    parser.add_argument(
-        "--rebuild", action="store_true", help="discard earlier work; needed to change the chunk size"
-    )
-    examples = parser.add_argument(
-        "--examples", metavar="FILE", help="file of example questions for the web page, one per line"
-    )
-    declare_dry_run(parser)
-    partial = parser.add_argument(
-        "--publish-partial",
-        action="store_true",
-        help="publish what an interrupted build has extracted so far",
-    )
-    mark_rare(examples, partial)
-    _declare_ray(parser)
-    options.topic(parser, "running", "running")
-    options.model(parser)
-    options.topic(parser, "extraction by a language model (--llm)", "reading", but=("llm",))
-    parser.set_defaults(run=run, go_on=_GO_ON)
+def declare_dry_run() -> Any:
+    """Declare `--dry-run` of a command that changes an index."""
+    return switch("print what would change, and change nothing")
 
 
-def run(args: argparse.Namespace) -> int:
-    """Run the command."""
-    path = _folder(args)
-    settings = options.build_settings_of(args)
-    is_new = not args.sources and not has_index(path)
-    if args.publish_partial and is_new:
-        raise ConfigError(f"{path} has nothing to publish", hint="ketrag index SOURCE... --llm SPEC")
-    if is_new or (args.replace and not args.sources):
-        raise ConfigError(
-            "no source was named", hint="ketrag index SOURCE...: files, folders, globs or .jsonl data sets"
-        )
-    if _is_on_ray(args):
-        return _run_on_ray(args, path, settings, examples_of(args), show_report)
-    if args.dry_run:
-        if not has_index(path):
-            raise IndexMissing(
-                f"no index in {path}",
-                hint="`ketrag estimate SOURCE...` predicts what building one takes",
+class Build(Command):
+    """Build an index of files, folders or globs, or update it. Sources accumulate: without SOURCE, all
+    sources of the index are read again."""
+
+    go_on = f"{CONTINUES}, or with --publish-partial to publish what has been extracted so far"
+    examples = (
+        "ketrag index docs/",
+        "ketrag index ~/notes --name notes",
+        "ketrag index docs/ --embedder native:all-MiniLM-L6-v2 --modes auto,knn",
+    )
+    sources: tuple[str, ...] = argument("SOURCE", "file, folder, glob or .jsonl data set", nargs="*")
+    name: str | None = option("NAME", "keep the index in the user's data folder; -c NAME uses it anywhere")
+    build = WHAT_TO_BUILD
+    replace: bool = switch("drop all sources that this command does not name")
+    rebuild: bool = switch("discard earlier work; needed to change the chunk size")
+    questions: str | None = option(
+        "FILE", "file of example questions for the web page, one per line", "--examples", rare=True
+    )
+    dry_run: bool = declare_dry_run()
+    publish_partial: bool = switch("publish what an interrupted build has extracted so far", rare=True)
+    on: str | None = option(
+        "WHERE",
+        "build a new index on Ray: `ray`, or ray://HOST:PORT of a cluster",
+        rare=True,
+        group=_MACHINES,
+    )
+    shards: int | None = option(
+        "N", "with --on: number of shards (default: one for each task)", rare=True, group=_MACHINES
+    )
+    keep_shards: bool = switch(
+        "with --on: leave the shards in DIR.shards, unmerged", rare=True, group=_MACHINES
+    )
+    running = RUNNING
+    model = embedding()
+    reading = READING
+
+    def run(self) -> int:
+        """Build or update the index and print a report."""
+        path = self._folder()
+        settings = options.build_settings_of(self)
+        is_new = not self.sources and not has_index(path)
+        if self.publish_partial and is_new:
+            raise ConfigError(f"{path} has nothing to publish", hint="ketrag index SOURCE... --llm SPEC")
+        if is_new or (self.replace and not self.sources):
+            raise ConfigError(
+                "no source was named",
+                hint="ketrag index SOURCE...: files, folders, globs or .jsonl data sets",
             )
-        return preview(args, sources=args.sources, reread=True, replace=args.replace)
-    from ketrag_fast.index import Index
+        if self.on is not None:
+            return self._run_on_ray(self.on, path, settings)
+        if self.shards is not None or self.keep_shards:
+            name = "--keep-shards" if self.keep_shards else "--shards"
+            raise ConfigError(f"{name} needs --on", hint="--on ray; without Ray see --shard I/N")
+        if self.dry_run:
+            if not has_index(path):
+                raise IndexMissing(
+                    f"no index in {path}",
+                    hint="`ketrag estimate SOURCE...` predicts what building one takes",
+                )
+            return preview(self, path, add=self.sources, reread=True, replace=self.replace)
+        from ketrag_fast.index import Index
 
-    index = Index.build(
-        args.sources,
-        path,
-        settings=settings,
-        progress=options.progress(args),
-        replace=args.replace,
-        rebuild=args.rebuild,
-        partial=args.publish_partial,
-        examples=examples_of(args),
-    )
-    with index:
-        report = report_of(index)
-        lacking = [] if args.quiet else list(_explain_unserved(index, settings))
-    code = show_report(args, path, report)
-    for text in lacking:
-        output.warn(text)
-    return code
+        with Index.build(
+            self.sources,
+            path,
+            settings=settings,
+            progress=options.progress(self),
+            replace=self.replace,
+            rebuild=self.rebuild,
+            partial=self.publish_partial,
+            examples=self._questions(),
+        ) as index:
+            report = report_of(index)
+            lacking = [] if self.quiet else list(_explain_unserved(index, settings))
+        found = report.extraction
+        stopped = bool(found and found["pending"] and (found["stopped"] or self.publish_partial))
+        code = print_report(self, path, report, partial=stopped)
+        for text in lacking:
+            output.warn(text)
+        return code
 
+    def _folder(self) -> Path:
+        """Return the index folder: a collection with --name, else that of -i."""
+        if self.name is None:
+            return options.index_path(self)[0]
+        if self.index or self.collection:
+            raise ConfigError(
+                "--name makes a collection, and -i and -c name another index", hint="leave out -i and -c"
+            )
+        from ketrag_fast.index.collections import new_collection
 
-def _folder(args: argparse.Namespace) -> Path:
-    """Return the index folder: a collection with --name, else that of -i."""
-    if args.name is None:
-        return options.index_path(args)[0]
-    if args.index or args.collection:
-        raise ConfigError(
-            "--name makes a collection, and -i and -c name another index", hint="leave out -i and -c"
-        )
-    from ketrag_fast.index.collections import new_collection
+        return new_collection(self.name, self.sources)
 
-    return new_collection(args.name, args.sources)
+    def _questions(self) -> tuple[str, ...] | None:
+        """Return the questions of `--examples`."""
+        if self.questions is None:
+            return None
+        from ketrag_fast.index.annotations import checked_examples, read_examples
+
+        return checked_examples(read_examples(Path(self.questions)))
+
+    def _run_on_ray(self, on: str, path: Path, settings: Settings) -> int:
+        """Build the shards on Ray and merge them, unless --keep-shards is given."""
+        for flag, given in (
+            ("--dry-run", self.dry_run),
+            ("--rebuild", self.rebuild),
+            ("--publish-partial", self.publish_partial),
+        ):
+            if given:
+                raise ConfigError(
+                    f"--on and {flag} cannot be used together", hint=f"leave out one: --on or {flag}"
+                )
+        if not self.sources:
+            raise ConfigError("--on needs sources", hint="ketrag index SOURCE... --on ray")
+        from ketrag_fast.index.on_ray import building
+
+        how: dict[str, Any] = {"on": on, "shards": self.shards, "settings": settings}
+        how["progress"] = options.progress(self)
+        if self.keep_shards:
+            return self._show_shards(path, building.build_shards(self.sources, path, **how))
+        report = building.build(self.sources, path, examples=self._questions(), **how)
+        return print_report(self, path, report)
+
+    def _show_shards(self, path: Path, built: Sequence[ShardReport]) -> int:
+        failures = [failure for one in built for failure in one.failures]
+        code = output.PARTIAL if failures else 0
+        if self.json:
+            rows = [
+                {"path": str(one.path), "shard": one.name, "documents": one.documents, "digest": one.digest}
+                for one in built
+            ]
+            listed = [failure.to_json() for failure in failures]
+            output.write_json({"schema": "ketrag/shards/1", "shards": rows, "failures": listed}, code)
+        else:
+            count = sum(one.documents for one in built)
+            folder = inline(str(built[0].path.parent))
+            output.write(f"{folder}: {count:,} documents in {len(built):,} shards", code)
+            output.say(f"merge them: ketrag merge {folder}/*-of-* -i {inline(str(path))}")
+        output.report_failures(failures, listed=not self.json)
+        return code
 
 
 def has_index(path: Path) -> bool:
@@ -153,38 +201,21 @@ def _explain_unserved(index: Index, settings: Settings) -> Iterator[str]:
                 yield f"{error.message}; {error.hint}" if error.hint else error.message
 
 
-def examples_of(args: argparse.Namespace) -> tuple[str, ...] | None:
-    """Return the questions of `--examples`."""
-    if args.examples is None:
-        return None
-    from ketrag_fast.index.example_questions import checked_examples, read_examples
+def print_report(
+    command: Command, path: Path, report: BuildReport, *, partial: bool = False, **more: Any
+) -> int:
+    """Print the report of a change, with its warnings and failures, and return the exit code.
 
-    return checked_examples(read_examples(Path(args.examples)))
-
-
-def show_report(args: argparse.Namespace, path: Path, report: BuildReport) -> int:
-    """Print the report of a build, and return the exit code."""
-    args.code = output.PARTIAL if report.failures or _cut_short(args, report) else 0
-    print_report(args, path, report)
-    return int(args.code)
-
-
-def print_report(args: argparse.Namespace, path: Path, report: BuildReport, **more: Any) -> None:
-    """Print the report of a change, with its warnings and failures; `more` is added to the JSON."""
-    if args.json:
-        output.write_json({**report.to_json(), "index": str(path), **more})
+    `partial` is set if the change stopped early; `more` is added to the JSON.
+    """
+    code = output.PARTIAL if report.failures or partial else 0
+    if command.json:
+        output.write_json({**report.to_json(), "index": str(path), **more}, code)
     else:
-        output.write(summary(report, inline(path)))
-    if not args.quiet:
-        print_details(args, report)
-
-
-def _cut_short(args: argparse.Namespace, report: BuildReport) -> bool:
-    """Return whether extraction stopped with chunks left."""
-    found = report.extraction
-    if found is None or not found["pending"]:
-        return False
-    return bool(found["stopped"] or args.publish_partial)
+        output.write(summary(report, inline(path)), code)
+    if not command.quiet:
+        print_details(command, report)
+    return code
 
 
 def report_of(index: Index) -> BuildReport:
@@ -236,11 +267,11 @@ def _read_line(report: BuildReport) -> str:
     return "  extraction: " + ", ".join(parts)
 
 
-def print_details(args: argparse.Namespace, report: BuildReport) -> None:
+def print_details(command: Command, report: BuildReport) -> None:
     """Print warnings, changed settings and failures to stderr."""
     for warning in report.warnings:
-        output.warn(complete_hint(warning, index_of(args)))
-    if args.verbose:
+        output.warn(options.complete_hint(warning, options.index_of(command)))
+    if command.verbose:
         for file in report.skipped:
             output.say(inline(f"  skipped {file.document}: {file.message}"))
         for stage in report.stages:
@@ -249,130 +280,25 @@ def print_details(args: argparse.Namespace, report: BuildReport) -> None:
             )
     for name, old, new in report.settings_changed:
         output.say(inline(f"setting {name}: {old} -> {new}"))
-    output.report_failures(report.failures, listed=not args.json)
+    output.report_failures(report.failures, listed=not command.json)
 
 
-_ALONE = {"dry_run": "--dry-run", "rebuild": "--rebuild", "publish_partial": "--publish-partial"}
-
-
-def _declare_ray(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
-    group = parser.add_argument_group("several machines (docs/how-to/clusters.md)")
-    mark_rare(
-        group.add_argument(
-            "--on", metavar="WHERE", help="build a new index on Ray: `ray`, or ray://HOST:PORT of a cluster"
-        ),
-        group.add_argument(
-            "--shards", type=int, metavar="N", help="with --on: number of shards (default: one for each task)"
-        ),
-        group.add_argument(
-            "--keep-shards", action="store_true", help="with --on: leave the shards in DIR.shards, unmerged"
-        ),
-    )
-
-
-def _is_on_ray(args: argparse.Namespace) -> bool:
-    """Return whether `--on` is given. Raises ConfigError if it is missing and an option requires it."""
-    if args.on is None and (args.shards is not None or args.keep_shards):
-        name = "--keep-shards" if args.keep_shards else "--shards"
-        raise ConfigError(f"{name} needs --on", hint="--on ray; without Ray see --shard I/N")
-    return args.on is not None
-
-
-def _run_on_ray(
-    args: argparse.Namespace,
-    path: Path,
-    settings: Settings,
-    examples: Sequence[str] | None,
-    show: Callable[[argparse.Namespace, Path, BuildReport], int],
-) -> int:
-    """Run the command with `--on`; `show` prints the report of the merged index."""
-    for name, flag in _ALONE.items():
-        if getattr(args, name):
-            raise ConfigError(
-                f"--on and {flag} cannot be used together", hint=f"leave out one: --on or {flag}"
-            )
-    if not args.sources:
-        raise ConfigError("--on needs sources", hint="ketrag index SOURCE... --on ray")
-    from ketrag_fast.index.on_ray import building
-
-    progress = options.progress(args)
-    if args.keep_shards:
-        built = building.build_shards(
-            args.sources, path, on=args.on, shards=args.shards, settings=settings, progress=progress
-        )
-        return _show_shards(args, path, built)
-    report = building.build(
-        args.sources,
-        path,
-        on=args.on,
-        shards=args.shards,
-        settings=settings,
-        progress=progress,
-        examples=examples,
-    )
-    return show(args, path, report)
-
-
-def _show_shards(args: argparse.Namespace, path: Path, built: Sequence[ShardReport]) -> int:
-    rows = [
-        {"path": str(one.path), "shard": one.name, "documents": one.documents, "digest": one.digest}
-        for one in built
-    ]
-    failures = [failure for one in built for failure in one.failures]
-    if args.json:
-        output.write_json(
-            {
-                "schema": "ketrag/shards/1",
-                "shards": rows,
-                "failures": [failure.to_json() for failure in failures],
-            }
-        )
-    else:
-        count = sum(one.documents for one in built)
-        folder = inline(str(built[0].path.parent))
-        output.write(f"{folder}: {count:,} documents in {len(built):,} shards")
-        output.say(f"merge them: ketrag merge {folder}/*-of-* -i {inline(str(path))}")
-    output.report_failures(failures, listed=not args.json)
-    return output.PARTIAL if failures else 0
-
-
-def declare_dry_run(parser: argparse.ArgumentParser) -> None:
-    """Add the option."""
-    parser.add_argument("--dry-run", action="store_true", help="print what would change, and change nothing")
-
-
-def preview(
-    args: argparse.Namespace,
-    *,
-    sources: Sequence[str] = (),
-    remove: Sequence[str] = (),
-    where: str | None = None,
-    reread: bool = False,
-    replace: bool = False,
-) -> int:
-    """Print what a change would do; return the exit code."""
+def preview(command: Command, path: Path, **change: Any) -> int:
+    """Print what a change would do, whose arguments are those of `Index.preview`; return the exit code."""
     from ketrag_fast.index import Index
 
-    path, _ = options.index_path(args)
-    found = Index.preview(
-        path,
-        add=sources,
-        remove=remove,
-        where=where,
-        reread=reread,
-        replace=replace,
-        settings=options.build_settings_of(args),
-        progress=options.progress(args),
-    )
-    if args.json:
-        output.write_json({**found.to_json(), "index": str(path)})
+    settings = options.build_settings_of(command)
+    found = Index.preview(path, **change, settings=settings, progress=options.progress(command))
+    code = output.PARTIAL if found.failures else 0
+    if command.json:
+        output.write_json({**found.to_json(), "index": str(path)}, code)
     else:
         output.write(
             f"{inline(path)} would have {counted(found.documents, 'document')} "
             f"({found.added:,} added, {found.updated:,} changed, {found.removed:,} removed; "
-            f"{counted(found.characters, 'character')} to read); nothing was done"
+            f"{counted(found.characters, 'character')} to read); nothing was done",
+            code,
         )
-    if found.failures and not args.quiet and not args.json:
+    if not command.quiet and not command.json:
         output.report_failures(found.failures)
-    return output.PARTIAL if found.failures else 0
+    return code

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ketrag_fast.apps.cli import output
 from ketrag_fast.apps.cli.command_parser import CommandParser, suggestion
@@ -17,54 +17,56 @@ from ketrag_fast.errors import KetragError, OutOfMemory
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+    from ketrag_fast.apps.cli.command import Command
+
 GROUPS: Final = {
     "Find": {
-        "search": ("search", "find passages in your files"),
-        "get": ("search:declare_get", "print the indexed text of a file, or some lines of it"),
-        "grep": ("grep", "find lines that match a pattern"),
-        "retrieve": ("retrieve", "print the context for a query, for a prompt"),
-        "ask": ("ask", "answer a question, with citations"),
-        "themes": ("themes", "show what the documents are about"),
-        "graph": ("graph", "show an entity, its relations and its sentences"),
-        "documents": ("documents", "list the documents of an index"),
+        "search": ("search:Search", "find passages in your files"),
+        "get": ("search:Get", "print the indexed text of a file, or some lines of it"),
+        "grep": ("search:Grep", "find lines that match a pattern"),
+        "retrieve": ("retrieve:Retrieve", "print the context for a query, for a prompt"),
+        "ask": ("ask:Ask", "answer a question, with citations"),
+        "themes": ("explore:ShowThemes", "show what the documents are about"),
+        "graph": ("explore:Graph", "show an entity, its relations and its sentences"),
+        "documents": ("documents:Documents", "list the documents of an index"),
     },
     "Index": {
-        "index": ("index", "build an index, or update it from its sources"),
-        "add": ("changes:declare_add", "add documents; no other source is read"),
-        "remove": ("changes:declare_remove", "remove documents"),
-        "watch": ("watch", "rebuild whenever a folder changes"),
-        "collections": ("collections", "list the indexes that have a name"),
-        "describe": ("collections:declare_describe", "say what is in a folder, for people and assistants"),
-        "read": ("documents:declare_read", "preview how a file is read: text, locations, metadata"),
-        "reembed": ("upkeep:declare_reembed", "replace the vectors by those of another embedding model"),
-        "stats": ("stats", "print what an index contains"),
+        "index": ("index:Build", "build an index, or update it from its sources"),
+        "add": ("changes:Add", "add documents; no other source is read"),
+        "remove": ("changes:Remove", "remove documents"),
+        "watch": ("watch:Watch", "rebuild whenever a folder changes"),
+        "collections": ("documents:Collections", "list the named indexes"),
+        "describe": ("documents:Describe", "describe a folder, for people and assistants"),
+        "read": ("documents:Read", "preview how a file is read: text, locations, metadata"),
+        "reembed": ("changes:Reembed", "replace the vectors by those of another embedding model"),
+        "stats": ("stats:Stats", "print what an index contains"),
     },
     "Share": {
-        "serve": ("serve", "serve indexes over HTTP, with a web page"),
-        "mcp": ("mcp", "offer indexes to an assistant (Model Context Protocol)"),
-        "bundle": ("bundle", "write an index into one file"),
-        "unbundle": ("bundle:declare_unbundle", "restore an index from such a file"),
-        "merge": ("merge", "merge several indexes into one"),
-        "import": ("import_index", "build an index from the files of GraphRAG or LightRAG"),
-        "export": ("export", "write a graph for GraphRAG, Gephi, Neo4j and other programs"),
-        "recording": ("import_index:declare_recording", "convert the extraction of another tool"),
+        "serve": ("serve:Serve", "serve indexes over HTTP, with a web page"),
+        "mcp": ("serve:Mcp", "offer indexes to an assistant (Model Context Protocol)"),
+        "bundle": ("interchange:Bundle", "write an index into one file"),
+        "unbundle": ("interchange:Unbundle", "restore an index from such a file"),
+        "merge": ("changes:Merge", "merge several indexes into one"),
+        "import": ("interchange:Import", "build an index from the files of GraphRAG or LightRAG"),
+        "export": ("interchange:Export", "write a graph for GraphRAG, Gephi, Neo4j and other programs"),
+        "recording": ("interchange:Recording", "convert the extraction of another tool"),
     },
     "Measure and maintain": {
-        "eval": ("evaluate", "score retrieval and answers on a data set"),
-        "bench": ("bench", "compare builds, systems or settings on a data set"),
-        "estimate": ("estimate", "predict tokens, calls, USD and hours of a build"),
-        "diff": ("stats:declare_diff", "compare two indexes, or two generations of one"),
-        "train": ("train", "train a system on judged queries"),
-        "compact": ("upkeep", "write the small changes of a large index into its files"),
-        "upgrade": ("upkeep:declare_upgrade", "upgrade an index of the previous format"),
-        "doctor": ("doctor", "verify every byte of an index"),
-        "config": ("config", "list settings and show where their values come from"),
-        "models": ("models", "list, check or install embedding models"),
-        "trust": ("trust", "confirm the endpoints that an index names"),
-        "completion": ("completion", "print a completion script for bash, zsh or fish"),
+        "eval": ("evaluate:Evaluate", "score retrieval and answers on a data set"),
+        "bench": ("bench:Bench", "compare builds, systems or settings on a data set"),
+        "estimate": ("bench:Estimate", "predict tokens, calls, USD and hours of a build"),
+        "diff": ("stats:Diff", "compare two indexes, or two generations of one"),
+        "train": ("bench:Train", "train a system on judged queries"),
+        "compact": ("changes:Compact", "write the small changes of a large index into its files"),
+        "upgrade": ("changes:Upgrade", "upgrade an index of the previous format"),
+        "doctor": ("stats:Doctor", "verify every byte of an index"),
+        "config": ("config:Config", "list settings and show where their values come from"),
+        "models": ("models:Models", "list, check or install embedding models"),
+        "trust": ("stats:Trust", "confirm the endpoints that an index names"),
+        "completion": ("completion:Completion", "print a completion script for bash, zsh or fish"),
     },
 }
-"""The commands by group: name, module (`:` and its function, unless that is `declare`), help."""
+"""The commands by group: name, module and class, help."""
 COMMANDS: Final = {name: row for commands in GROUPS.values() for name, row in commands.items()}
 
 GROUP: Final = "ketrag.commands"
@@ -74,7 +76,6 @@ EPILOG = """`ketrag COMMAND -h` shows the common options of a command, `ketrag C
 Exit codes: 0 done, 1 failed or nothing found, 2 wrong usage, 3 partly done (failures are listed), 4 index
 missing, damaged or incomplete, 5 network or endpoint not allowed, 130 interrupted."""
 _TOP_FLAGS = ("-h", "--help", "--version")
-_RESUME = "run the same command again"
 _ELSEWHERE = {"purge": "ketrag remove --purge ID"}
 """Misleading command names, and the command to use instead."""
 
@@ -117,33 +118,28 @@ class _TopParser(CommandParser):
         )
 
     def format_short_help(self) -> str:
-        """Return the same."""
+        """Return the commands by group, too."""
         return self.format_help()
 
 
-def parser(names: Sequence[str] | None = None) -> CommandParser:
+def parser(names: Iterable[str] | None = None) -> CommandParser:
     """Return the parser of the command line, with all commands or only with those of these names.
 
     Declaring one command is much faster than declaring all.
     """
     top = _TopParser(prog="ketrag", description=_DESCRIPTION)
     top.add_argument("--version", action=_Version, nargs=0, help="print the version")
-    top.set_defaults(go_on=_RESUME, json=False, code=0)
-    commands = top.add_subparsers(
-        dest="command", metavar="COMMAND", required=True, parser_class=CommandParser
-    )
+    commands = top.add_subparsers(metavar="COMMAND", required=True, parser_class=CommandParser)
     for name in (*COMMANDS, *outside_commands()) if names is None else names:
-        from ketrag_fast.apps.cli import options
-
         if name in COMMANDS:
-            module, _, function = COMMANDS[name][0].partition(":")
-            declare = getattr(import_module(f"ketrag_fast.apps.cli.{module}"), function or "declare")
-            declare(commands, options.common())
+            from ketrag_fast.apps.cli.command import declare
+
+            (module, _, kind), text = COMMANDS[name][0].partition(":"), COMMANDS[name][1]
+            declare(commands, name, getattr(import_module(f"ketrag_fast.apps.cli.{module}"), kind), text)
         else:
             from ketrag_fast.apps.cli import outside
 
-            outside.declare(outside_commands()[name], commands, options.common())
-        _set_parser(commands.choices[name])
+            outside.declare(outside_commands()[name], commands)
     return top
 
 
@@ -155,70 +151,53 @@ def outside_commands() -> Mapping[str, EntryPoint]:
     return {point.name: point for _, point in entry_points(GROUP) if point.name not in COMMANDS}
 
 
-def _set_parser(command: Any) -> None:
-    """Let a command and its sub-commands record the parser that read their arguments."""
-    command.set_defaults(parser=command)
-    for action in command._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for inner in action.choices.values():
-                _set_parser(inner)
-
-
-def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """Return the parsed arguments; exit with 2 and a suggestion if they are wrong."""
+def parse(argv: Sequence[str]) -> Command:
+    """Return the command with its arguments; exit with 2 and a suggestion if they are wrong."""
     match [*argv]:
-        case [name, *_] if name in COMMANDS:
+        case [name, *_] if name in COMMANDS or (not name.startswith("-") and name in outside_commands()):
             top = parser([name])
         case [name, *_] if not name.startswith("-"):
-            if name not in outside_commands():
-                near = suggestion(name, (*COMMANDS, *outside_commands()))
-                parser([]).error(
-                    f"unknown command {name!r}", _ELSEWHERE.get(name) or near or "ketrag -h lists them"
-                )
-            top = parser([name])
+            near = suggestion(name, (*COMMANDS, *outside_commands()))
+            hint = _ELSEWHERE.get(name) or near or "ketrag -h lists them"
+            parser([]).error(f"unknown command {name!r}", hint)
         case [option, *words] if option not in _TOP_FLAGS and not COMMANDS.keys().isdisjoint(words):
             hint = "options follow the command: ketrag COMMAND ..."
             parser([]).error(f"option {option} is before the command", hint)
         case _:
             top = parser([])
-    args: argparse.Namespace
-    args, unknown = top.parse_known_args(argv)
+    parsed, unknown = top.parse_known_args(argv)
     if unknown:
-        args.parser.reject(unknown)
-    if getattr(args, "quiet", False) and args.verbose:
-        args.parser.error("-q and -v contradict each other")
-    return args
+        parsed.parser.reject(unknown)
+    command: Command = parsed.make(parsed)
+    if command.quiet and command.verbose:
+        parsed.parser.error("-q and -v contradict each other")
+    return command
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     output.prepare()
     try:
-        args = parse(sys.argv[1:] if argv is None else list(argv))  # imports the command
+        command = parse(sys.argv[1:] if argv is None else argv)  # imports its module
     except KeyboardInterrupt:
-        return output.report_interrupt(_RESUME, as_json=False)
+        return output.report_interrupt("run the same command again", as_json=False)
     try:
-        args.code = args.run(args)
+        code = command.run()
         sys.stdout.flush()
-        return int(args.code)
+        return code
     except KetragError as error:
-        return _fail(error, args)
+        from ketrag_fast.apps.cli.options import add_context
+
+        return output.fail(add_context(error, command), as_json=command.json)
     except KeyboardInterrupt:
-        return output.report_interrupt(args.go_on, as_json=args.json)
-    except BrokenPipeError:  # the program that reads our output has ended: not an error
+        return output.report_interrupt(command.go_on, as_json=command.json)
+    except BrokenPipeError as error:  # the program that reads our output has ended: not an error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return int(args.code)  # the command's code if its work was done, else 0
+        return error.code if isinstance(error, output.OutputClosed) else 0
     except OSError as error:
-        return output.fail(KetragError(f"I/O error: {error}"), as_json=args.json)
+        return output.fail(KetragError(f"I/O error: {error}"), as_json=command.json)
     except MemoryError:
-        return output.fail(OutOfMemory("out of memory"), as_json=args.json)
-
-
-def _fail(error: KetragError, args: argparse.Namespace) -> int:
-    """Print an error of the command; return the exit code."""
-    from ketrag_fast.apps.cli.error_context import add_context
-
-    return output.fail(add_context(error, args), as_json=args.json)
+        return output.fail(OutOfMemory("out of memory"), as_json=command.json)
 
 
 if __name__ == "__main__":

@@ -1,197 +1,53 @@
-"""Options that several commands share, and the settings that they set."""
+"""What a parsed command means: its settings, its indexes, its progress; and hints that name them."""
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
+import re
+import shlex
 import shutil
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
-from ketrag_fast.apps.cli.command_parser import COMMON, CommandParser, mark_rare
+from ketrag_fast.apps.cli import output
+from ketrag_fast.apps.cli.command import FILTER, Command
 from ketrag_fast.base.config import (
-    Setting,
     Settings,
     catalogue,
     find_setting,
     from_environment,
     from_file,
     names,
-    of_topic,
     parse,
 )
-from ketrag_fast.base.config.catalogue import systems
-from ketrag_fast.base.config.fields import Topic
-from ketrag_fast.base.config.sources import DEFAULT_FILE
-from ketrag_fast.errors import ConfigError, DocumentError, IndexMissing
+from ketrag_fast.base.config.sources import DEFAULT_FILE, PREFIX
+from ketrag_fast.errors import ConfigError, DocumentError, EmptyQuery, IndexMissing, KetragError
 
 if TYPE_CHECKING:
     from ketrag_fast.base.progress import Callback, Kind
+    from ketrag_fast.eval import DataSet
     from ketrag_fast.index import Index
 
-_METAVARS = {int: "N", float: "X", bool: "{true,false}"}
-_MOST_CHOICES = 5
-"""Maximum number of choices listed in a placeholder; with more, it is a word such as MODE."""
-_LONGEST_LINE = 1_000_000
-_DEFAULT = Path(".ketrag")
-FILTER = "'year>=1990 and lang=en'"
-"""An example filter for help texts."""
-_OWNED = "settings of one system: ketrag config list {%s}"
+_DEFAULT: Final = Path(".ketrag")
+_DATA_SET: Final = (
+    "a data set is a folder with queries.jsonl, qrels.tsv and maybe corpus.jsonl, or a file of MuSiQue, "
+    "HotpotQA or 2WikiMultihopQA"
+)
 
 
-def common(*, letters: bool = True) -> CommandParser:
-    """Return a parser with the options that every command takes.
-
-    Without `letters` the index has no short option: `ketrag grep -i` ignores case.
-    """
-    parser = CommandParser(add_help=False)
-    group = parser.add_argument_group(COMMON)
-    group.add_argument(
-        *(["-i"] if letters else []),
-        "--index",
-        metavar="DIR",
-        help="index folder (default: $KETRAG_INDEX, else ./.ketrag)",
-    )
-    group.add_argument(
-        *(["-c"] if letters else []),
-        "--collection",
-        metavar="NAME",
-        help="named index, or several: notes,work (`ketrag collections`)",
-    )
-    group.add_argument(
-        "-o",
-        dest="assignments",
-        action="append",
-        metavar="NAME=VALUE",
-        help="set any setting; repeatable (`ketrag config list`)",
-    )
-    group.add_argument("--json", action="store_true", help="print JSON")
-    group.add_argument("-q", "--quiet", action="store_true", help="print only errors to stderr")
-    group.add_argument("-v", "--verbose", action="store_true", help="print more to stderr")
-    mark_rare(
-        group.add_argument(
-            "--config", metavar="FILE", help="settings file (default: $KETRAG_CONFIG, else ./ketrag.toml)"
-        ),
-        group.add_argument(
-            "--progress",
-            choices=("auto", "bar", "json", "none"),
-            default="auto",
-            help="progress on stderr (default auto: a bar on a terminal)",
-        ),
-    )
-    setting(group, *of_topic("common"), rare=True)
-    return parser
-
-
-def setting(group: Any, *wanted: str, rare: bool = False, about: str | None = None) -> None:
-    """Add a flag for each setting, with its help (or `about`), its choices and its default."""
-    for name in wanted:
-        spec = catalogue()[name]
-        flag, dest = "--" + name.replace("_", "-"), f"set_{name}"
-        if spec.types == (bool,) and spec.default is False and spec.concerns in ("run", "query"):
-            action = group.add_argument(
-                flag, dest=dest, action="store_const", const="true", help=_escape(about or spec.help)
-            )
-        else:
-            action = group.add_argument(
-                flag, dest=dest, metavar=placeholder(spec), help=_escape(about or help_of(spec))
-            )
-        if rare:
-            mark_rare(action)
-
-
-def placeholder(spec: Setting) -> str:
-    """Return the placeholder of a setting's value: its choices, or a word for its type."""
-    if spec.choices and len(spec.choices) <= _MOST_CHOICES and not spec.metavar:
-        return "{" + ",".join(spec.choices) + "}"
-    return spec.metavar or next((_METAVARS[kind] for kind in spec.types if kind in _METAVARS), "VALUE")
-
-
-def help_of(spec: Setting) -> str:
-    """Return the help of a setting, ending with its default."""
-    if spec.default is None:
-        return spec.help
-    default = str(spec.default).lower() if spec.types == (bool,) else str(spec.default)
-    return f"{spec.help} (default {default})"
-
-
-def _escape(text: str) -> str:
-    return text.replace("%", "%%")
-
-
-def topic(
-    parser: argparse.ArgumentParser,
-    title: str,
-    *topics: Topic,
-    shown: Collection[str] = (),
-    but: Collection[str] = (),
-) -> None:
-    """Add the settings of some topics to a command.
-
-    Those `shown` appear in the short help and the others that have a flag only in the full help. Shared
-    settings without a flag are listed there as -o NAME=VALUE.
-    """
-    group = parser.add_argument_group(title)
-    wanted = [name for name in of_topic(*topics) if name not in but]
-    setting(group, *shown)
-    setting(group, *(n for n in wanted if catalogue()[n].flag and n not in shown), rare=True)
-    if not isinstance(parser, CommandParser):
-        return
-    for name in wanted:
-        spec = catalogue()[name]
-        if not spec.flag and not spec.owner:
-            parser.more.append((f"{name}={placeholder(spec)}", _escape(help_of(spec))))
-    owners = dict.fromkeys(spec.owner for spec in catalogue().values() if spec.owner)
-    notes = choices_of_system() if "system" in wanted else []
-    if "mode" in wanted or "modes" in wanted:
-        notes.append(f"modes: {', '.join(systems().listed['modes'])}")
-    for note in (*(_fill(note) for note in notes), _OWNED % ",".join(owners)):
-        if note not in parser.notes:
-            parser.notes.append(note)
-
-
-def choices_of_system() -> list[str]:
-    """Return two lines: the systems that `--system` takes, and the presets."""
-    owners = systems().preset_owners
-    main = [name for name, owner in owners.items() if name in (owner, "default")]
-    presets = [name for name in owners if name not in main]
-    return [f"systems: {', '.join(main)}", f"presets: {', '.join(presets)}"]
-
-
-def _fill(text: str) -> str:
-    from textwrap import fill
-
-    return fill(text, 90, subsequent_indent="  ", break_on_hyphens=False)
-
-
-def model(parser: argparse.ArgumentParser, shown: Collection[str] = ()) -> None:
-    """Add the settings of the embedding model."""
-    topic(parser, "embedding model", "embedding", shown=shown)
-
-
-def answering(parser: argparse.ArgumentParser, shown: Collection[str] = ("llm",)) -> None:
-    """Add the settings of the language model that answers."""
-    group = parser.add_argument_group("language model")
-    setting(group, *shown)
-    rest = ("llm", "answer_llm", "llm_context")
-    setting(group, *(name for name in rest if name not in shown), rare=True)
-
-
-def flags(args: argparse.Namespace) -> dict[str, Any]:
+def flags(command: Command) -> dict[str, Any]:
     """Return the settings given as flags and with -o."""
-    texts = {name: getattr(args, f"set_{name}", None) for name in catalogue()}
-    _require_filter(texts["filter"], "--filter")
-    values = {name: parse(name, text) for name, text in texts.items() if text is not None}
-    for text in getattr(args, "assignments", None) or ():
+    _require_filter(command.settings.get("filter"), "--filter")
+    values = {name: parse(name, text) for name, text in command.settings.items()}
+    for text in command.assignments:
         key, mark, value = text.partition("=")
         if not mark:
             raise ConfigError(f"-o {text!r} has no value", hint="give -o NAME=VALUE, such as -o seed=7")
         name = find_setting(key, f" (-o {text})")
-        if texts[name] is not None:
+        if name in command.settings:
             raise ConfigError(f"{name} is given twice: -o {text} and --{name.replace('_', '-')}")
         if name == "filter":
             _require_filter(value, "-o filter")
@@ -208,80 +64,46 @@ def _require_filter(text: str | None, option: str) -> None:
         )
 
 
-def parse_settings(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+def parse_settings(command: Command) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """Return the settings from flags, from the environment and from the settings file."""
-    file = args.config or os.environ.get("KETRAG_CONFIG")
-    return flags(args), from_environment(os.environ), from_file(Path(file) if file else None)
+    return flags(command), from_environment(os.environ), from_file(_settings_file(command))
 
 
-def settings_file(args: argparse.Namespace) -> Path:
-    """Return the settings file: that of --config or $KETRAG_CONFIG, else `ketrag.toml`."""
-    return Path(args.config or os.environ.get("KETRAG_CONFIG") or DEFAULT_FILE)
+def _settings_file(command: Command) -> Path | None:
+    file = command.config or os.environ.get("KETRAG_CONFIG")
+    return Path(file) if file else None
 
 
-def build_settings_of(args: argparse.Namespace) -> Settings:
+def build_settings_of(command: Command) -> Settings:
     """Return the settings given by the user; others come from the index or are defaults."""
-    flag, environment, file = parse_settings(args)
+    flag, environment, file = parse_settings(command)
     values = {**file, **environment, **flag}
     if values.get("answer_llm", "") is None:  # `none` was given: no model, not even the setting llm
         values["answer_llm"] = "none"
     return Settings(**values)
 
 
-def query_settings_of(args: argparse.Namespace, *, strict: bool = True) -> Settings:
+def query_settings_of(command: Command, *, strict: bool = True) -> Settings:
     """Return the settings given by the user that apply to an existing index.
 
     With `strict`, a build setting given with -o is a ConfigError, because it would have no effect.
     """
     used = {*names("query", "run"), "embedder", "llm"}
     if strict:
-        lost = next((name for name in flags(args) if name not in used), None)
+        lost = next((name for name in flags(command) if name not in used), None)
         if lost is not None:
             raise ConfigError(
                 f"{lost} is a build setting: the index was built with its own value",
                 hint=f"ketrag index -o {lost}=VALUE",
             )
-    values = build_settings_of(args).given
+    values = build_settings_of(command).given
     return Settings(**{name: value for name, value in values.items() if name in used})
 
 
-def hops(parser: argparse.ArgumentParser) -> None:
-    """Add `--hop`."""
-    parser.add_argument(
-        "--hop",
-        dest="hops",
-        action="append",
-        default=[],
-        metavar="TEXT",
-        help="a name or sub-question on the way to the answer that you know already; repeatable",
-    )
-
-
-def freshness(parser: argparse.ArgumentParser) -> None:
-    """Add `--fresh` and `--stale`."""
-    group = parser.add_mutually_exclusive_group()
-    group.add_argument(
-        "--fresh",
-        dest="set_refresh",
-        action="store_const",
-        const="always",
-        help="first index files that have changed, however long it takes",
-    )
-    group.add_argument(
-        "--stale",
-        dest="set_refresh",
-        action="store_const",
-        const="never",
-        help="do not check whether files have changed",
-    )
-
-
-def freshen(args: argparse.Namespace, index: Index) -> None:
+def freshen(command: Command, index: Index) -> None:
     """Update an index before a query, or print that files have changed."""
     line = index.freshen().line
-    if line is not None and not args.quiet:
-        from ketrag_fast.apps.cli import output
-
+    if line is not None and not command.quiet:
         output.say(line)
 
 
@@ -296,34 +118,48 @@ def folders_of(text: str) -> list[str]:
     return [text] if len(names) < 2 or Path(text).exists() else list(dict.fromkeys(names))
 
 
-def searched_paths(args: argparse.Namespace) -> dict[str | None, Path]:
+def searched_paths(command: Command) -> dict[str | None, Path]:
     """Return the indexes to query: those given with -i or -c, else ./.ketrag, else all collections by name.
 
     The key of a single index is None.
     """
-    named = _collection_paths(args)
-    if not named and _folder_named(args) is None and not _DEFAULT.exists():
-        from ketrag_fast.index.collections import collection_names, collections_folder
-
-        named = {name: collections_folder() / name for name in collection_names()}
-    if not named:
-        named = {name: Path(name) for name in folders_of(_folder_named(args) or str(_usual(args)))}
+    named = collection_paths(command) or {
+        name: Path(name) for name in folders_of(_folder_named(command) or str(_DEFAULT))
+    }
     return {name if len(named) > 1 else None: path for name, path in named.items()}
 
 
+def collection_paths(command: Command) -> dict[str, Path]:
+    """Return the collections given with -c; if no index is named and ./.ketrag does not exist, all of
+    them."""
+    named = _collections_named(command)
+    if not named and _folder_named(command) is None and not _DEFAULT.exists():
+        from ketrag_fast.index.collections import collection_names, collections_folder
+
+        named = {name: collections_folder() / name for name in collection_names()}
+    return named
+
+
 @contextmanager
-def searched_indexes(args: argparse.Namespace, settings: Settings) -> Iterator[dict[str | None, Index]]:
+def searched_indexes(command: Command, settings: Settings) -> Iterator[dict[str | None, Index]]:
     """Open the indexes of a query by name, brought up to date, for the time of a block."""
     from ketrag_fast.index import Index
 
     with ExitStack() as stack:
         indexes = {
             name: stack.enter_context(Index.open(path, settings=settings, deadline=settings.deadline))
-            for name, path in searched_paths(args).items()
+            for name, path in searched_paths(command).items()
         }
         for index in indexes.values():
-            freshen(args, index)
+            freshen(command, index)
         yield indexes
+
+
+def open_index(command: Command) -> Index:
+    """Open the one index that a command shows."""
+    from ketrag_fast.index import Index
+
+    return Index.open(one_path(command), settings=query_settings_of(command))
 
 
 def only_index(indexes: dict[str | None, Index], option: str) -> Index:
@@ -333,41 +169,29 @@ def only_index(indexes: dict[str | None, Index], option: str) -> Index:
     return next(iter(indexes.values()))
 
 
-def served_indexes(args: argparse.Namespace) -> list[str]:
-    """Return the indexes of a server as NAME=DIR; by default those that a search would use."""
-    if args.index:
-        return list(args.index)
-    paths = {**_collection_paths(args)}
-    if not paths and _folder_named(args) is None and not _DEFAULT.exists():
-        from ketrag_fast.index.collections import collection_names, collections_folder
-
-        paths = {name: collections_folder() / name for name in collection_names()}
-    return [f"{name}={path}" for name, path in paths.items()] or [_folder_named(args) or str(_DEFAULT)]
-
-
-def one_path(args: argparse.Namespace) -> Path:
+def one_path(command: Command) -> Path:
     """Return the folder of the one index that a command changes or shows."""
-    named = _collection_paths(args)
+    named = _collections_named(command)
     if len(named) > 1:
         raise ConfigError("this command takes one collection", hint=f"-c {next(iter(named))}")
-    return next(iter(named.values()), None) or Path(_folder_named(args) or _usual(args))
+    return next(iter(named.values()), None) or Path(_folder_named(command) or _usual())
 
 
-def index_path(args: argparse.Namespace) -> tuple[Path, str]:
+def index_path(command: Command) -> tuple[Path, str]:
     """Return the index folder, and whether -c, -i, $KETRAG_INDEX or the default named it."""
-    if args.collection is not None:
-        return one_path(args), "collection"
-    if args.index is not None:
-        return Path(args.index), "flag"
+    if command.collection is not None:
+        return one_path(command), "collection"
+    if command.index is not None:
+        return Path(command.index), "flag"
     named = os.environ.get("KETRAG_INDEX")
     return (Path(named), "environment") if named else (_DEFAULT, "default")
 
 
-def _folder_named(args: argparse.Namespace) -> str | None:
-    return args.index or os.environ.get("KETRAG_INDEX") or None
+def _folder_named(command: Command) -> str | None:
+    return command.index or os.environ.get("KETRAG_INDEX") or None
 
 
-def _usual(args: argparse.Namespace) -> Path:
+def _usual() -> Path:
     """Return ./.ketrag, or the only collection if that folder does not exist.
 
     Raises IndexMissing if there are several collections.
@@ -387,71 +211,53 @@ def _usual(args: argparse.Namespace) -> Path:
     return _DEFAULT
 
 
-def _collection_paths(args: argparse.Namespace) -> dict[str, Path]:
+def _collections_named(command: Command) -> dict[str, Path]:
     """Return the folders of the collections given with -c, by name."""
-    given = getattr(args, "collection", None)
-    if given is None:
+    if command.collection is None:
         return {}
-    if args.index:
+    if command.index:
         raise ConfigError("-c and -i name two indexes", hint="leave one of them out")
     from ketrag_fast.index.collections import collection_path
 
-    names = dict.fromkeys(name.strip() for name in given.split(","))
+    names = dict.fromkeys(name.strip() for name in command.collection.split(","))
     return {name: collection_path(name) for name in names}
 
 
-def progress(args: argparse.Namespace) -> Callback | None:
+def progress(command: Command) -> Callback | None:
     """Return the callback that shows progress."""
     from ketrag_fast.base.progress import sink
 
     is_terminal = sys.stderr.isatty()
-    kind: Kind = args.progress
+    kind = cast("Kind", command.progress)
     if kind == "auto":
         can_redraw = is_terminal and os.environ.get("TERM") != "dumb"
-        kind = "bar" if can_redraw and not args.quiet else "none"
+        kind = "bar" if can_redraw and not command.quiet else "none"
     if kind == "bar" and is_terminal:
         return sink(kind, cast("TextIO", NarrowStream(sys.stderr)))
     return sink(kind, sys.stderr)
 
 
-def require_data_set(path: str) -> None:
-    """Raise DocumentError if a path is not a data set: it has no questions."""
-    if Path(path).is_dir() and not (Path(path) / "queries.jsonl").exists():
-        raise DocumentError(
-            f"{path} has no queries.jsonl",
-            hint="a data set is a folder with queries.jsonl, qrels.tsv and maybe corpus.jsonl, or a file of "
-            "MuSiQue, HotpotQA or 2WikiMultihopQA",
-        )
-    if Path(path).is_file() and _has_texts_only(Path(path)):
-        raise DocumentError(
-            f"{path} looks like a corpus or a file of queries in BEIR layout, not like a data set",
-            hint="name its folder, with corpus.jsonl, queries.jsonl and qrels.tsv; or a file of questions "
-            "of MuSiQue, HotpotQA or 2WikiMultihopQA",
-        )
+def load_data_set(path: str) -> DataSet:
+    """Read a data set; the hint of an error says what one is."""
+    from ketrag_fast.eval import load_dataset
 
-
-def _has_texts_only(file: Path) -> bool:
-    """Return whether the first line of a file is an object with a text, but without a question."""
     try:
-        with file.open("rb") as stream:
-            first = json.loads(stream.readline(_LONGEST_LINE))
-    except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(first, dict) and "text" in first and "question" not in first
+        return load_dataset(path)
+    except DocumentError as error:
+        error.hint = error.hint or _DATA_SET
+        raise
 
 
 def refuse_standard_stream(path: str, stream: str) -> None:
     """Raise ConfigError if `-` is given for a file: the command does not use that stream."""
     if path == "-":
-        raise ConfigError(
-            f"-: {stream} is not supported here", hint="name a file; one that is called - is ./-"
-        )
+        raise ConfigError(f"-: {stream} is not supported here", hint="name a file (./- for a file called -)")
 
 
-def require_file(option: str, file: str | None, hint: str) -> None:
-    """Raise ConfigError if the file of an option was named and does not exist."""
-    if file is not None and not Path(file).exists():
-        raise ConfigError(f"{option} {file}: no such file", hint=hint)
+def require_text(text: str) -> None:
+    """Raise EmptyQuery if a question is empty."""
+    if not text.strip():
+        raise EmptyQuery("the question is empty", hint="give at least one word: is a variable unset?")
 
 
 class NarrowStream:
@@ -478,3 +284,72 @@ class NarrowStream:
         except (OSError, ValueError):  # a stream without a file
             columns = 0
         return columns or shutil.get_terminal_size().columns
+
+
+# ---------------------------------------------------------------- hints
+
+# Not after "alone (": documents that are indexed alone belong in another index.
+_COMMAND: Final = re.compile(
+    r"(?<!alone \(`)\bketrag (?:index|reembed|upgrade|add|remove|documents|compact|doctor|stats|graph)"
+    r"(?![\w-])"
+    r"(?P<rest>(?:(?!\bketrag )[^`;])*)"
+)
+_INDEX: Final = re.compile(r"(?:^|\s)(?:-i|--index)\b")
+_ADDED_MODE: Final = re.compile(r"--modes auto(?:,([\w-]+))?(?![\w,-])")
+_SETTING: Final = re.compile(r"(\w+)(?:: | is | must )")
+
+
+def add_context(error: KetragError, command: Command) -> KetragError:
+    """Return an error that names where a wrong setting was given, with a hint that names the index."""
+    message, hint = error.message, error.hint
+    origin = _origin(error, command)
+    error.message = f"{origin}: {message}" if origin else message
+    error.hint = None if hint is None else complete_hint(hint, index_of(command))
+    return error
+
+
+def complete_hint(hint: str, index: str | None) -> str:
+    """Complete the commands in a hint: add `-i INDEX`, and add modes instead of replacing them.
+
+    Examples:
+        >>> complete_hint("`ketrag index --modes auto,knn` adds it", "my notes")
+        "`ketrag index -i 'my notes' --modes +knn` adds it"
+        >>> complete_hint("rebuild the vectors: ketrag reembed", None)
+        'rebuild the vectors: ketrag reembed'
+    """
+    hint = _ADDED_MODE.sub(lambda found: f"--modes +{found[1] or 'auto'}", hint)
+    if index is None:
+        return hint
+
+    def named(found: re.Match[str]) -> str:
+        if _INDEX.search(found["rest"]):
+            return found[0]
+        return f"{found[0].removesuffix(found['rest'])} -i {shlex.quote(index)}{found['rest']}"
+
+    return _COMMAND.sub(named, hint)
+
+
+def index_of(command: Command) -> str | None:
+    """Return the index that hints should name; None for the default index and for several."""
+    named = command.named_index
+    if not named or Path(named) == _DEFAULT:
+        return None
+    return named if len(folders_of(named)) == 1 else None
+
+
+def _origin(error: KetragError, command: Command) -> str | None:
+    """Return where the setting at the start of a message was given; None for a flag, or if there is no
+    setting."""
+    found = _SETTING.match(error.message)
+    if found is None or found[1] not in catalogue():
+        return None
+    try:
+        flags, environment, file = parse_settings(command)
+    except KetragError:  # the error itself
+        return None
+    name = found[1]
+    if name in flags:
+        return None
+    if name in environment:
+        return f"environment variable {PREFIX}{name.upper()}"
+    return str(_settings_file(command) or DEFAULT_FILE) if name in file else None

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ketrag_fast.apps.cli.terminal_text import in_json, inline, visible
+from ketrag_fast.apps.cli.terminal import in_json, inline, visible
 from ketrag_fast.errors import ConfigError, KetragError, ReadOnly
 from ketrag_fast.secrets import redact, redact_all
 
@@ -62,30 +62,43 @@ def exit_code(error: KetragError) -> int:
     return _CODES.get(error.code, 1)
 
 
-def write_json(data: Mapping[str, Any]) -> None:
-    """Write one line of JSON to stdout and flush it; terminal control characters are escaped."""
-    write(_json(data))
+class OutputClosed(BrokenPipeError):
+    """The program that reads stdout has ended; `code` is the exit code of the finished work."""
+
+    def __init__(self, code: int) -> None:
+        self.code = code
 
 
-def write(text: str) -> None:
-    """Write lines of the result to stdout."""
-    sys.stdout.write(visible(redact(text)) + "\n")
-    sys.stdout.flush()
+def write_json(data: Mapping[str, Any], code: int = 0) -> None:
+    """Write one line of JSON to stdout; terminal control characters are escaped."""
+    write(_json(data), code)
 
 
-def write_styled(text: str) -> None:
+def write(text: str, code: int = 0) -> None:
+    """Write lines of the result to stdout. Raises OutputClosed with the code."""
+    write_styled(visible(redact(text)), code)
+
+
+def write_styled(text: str, code: int = 0) -> None:
     """Write lines that have colours and links, and whose untrusted parts are escaped already."""
-    sys.stdout.write(redact(text) + "\n")
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(redact(text) + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise OutputClosed(code) from None
 
 
-def require_writable(path: Path) -> None:
-    """Raise ConfigError, before long work starts, if the file of `--html` cannot be created."""
+def page_path(text: str | None) -> Path | None:
+    """Return the file of `--html`. Raises ConfigError, before long work starts, if it cannot be created."""
+    if text is None:
+        return None
+    path = Path(text)
     if path.is_dir() or not path.absolute().parent.is_dir():
         raise ConfigError(
             f"--html {path}: the folder does not exist, or the path is a folder",
             hint="name a file in a folder that exists",
         )
+    return path
 
 
 def write_page(path: Path, text: str) -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from importlib.metadata import EntryPoint
 from typing import Any
 
 from ketrag_fast.apps.cli import options
-from ketrag_fast.apps.cli.terminal_text import inline
+from ketrag_fast.apps.cli.command import Command, declare_common, values_of
+from ketrag_fast.apps.cli.terminal import inline
 from ketrag_fast.errors import ExtensionError, KetragError
-from ketrag_fast.extending import Command
-from ketrag_fast.index import Index
+from ketrag_fast.extending import Command as OutsideCommand
 
 
 def help_of(point: EntryPoint) -> str:
@@ -21,45 +21,56 @@ def help_of(point: EntryPoint) -> str:
         return inline(error.message)
 
 
-def declare(point: EntryPoint, commands: Any, shared: argparse.ArgumentParser) -> None:
+class Outside(Command):
+    """A command of another package, or the reason why it cannot be used."""
+
+    name: str
+    command: OutsideCommand | ExtensionError
+    parsed: Namespace
+
+    def run(self) -> int:
+        """Run it with its parsed arguments; `open_index` opens the index of -i or -c."""
+        if isinstance(self.command, ExtensionError):
+            raise self.command
+        self.parsed.open_index = lambda: options.open_index(self)
+        try:
+            return self.command.run(self.parsed)
+        except (KetragError, OSError):
+            raise
+        except Exception as error:
+            raise _failure(self.name, error) from error
+
+
+def declare(point: EntryPoint, commands: Any) -> None:
     """Declare a command. One that cannot be loaded reports the reason when it runs."""
+    command: OutsideCommand | ExtensionError
     try:
         command = _load(point)
-        parser = commands.add_parser(point.name, parents=[shared], description=command.help)
+        parser = commands.add_parser(point.name, help=command.help, description=command.help)
+        declare_common(parser)
         command.declare(parser)
     except Exception as error:  # noqa: BLE001 - code of another package may raise anything
-        reason = error if isinstance(error, ExtensionError) else _failure(point, error)
+        command = error if isinstance(error, ExtensionError) else _failure(point.name, error)
         commands.choices.pop(point.name, None)
-        parser = commands.add_parser(point.name, parents=[shared], description=reason.message)
-        parser.set_defaults(run=lambda _: _refuse(reason))
-        return
-    parser.set_defaults(run=lambda args: _run(point, command, args), go_on="run the same command again")
+        parser = commands.add_parser(point.name, description=command.message)
+        declare_common(parser)
+
+    def make(parsed: Namespace) -> Command:
+        return Outside(**values_of(parsed, Command), name=point.name, command=command, parsed=parsed)
+
+    parser.set_defaults(parser=parser, make=make)
 
 
-def _refuse(reason: ExtensionError) -> int:
-    raise reason
-
-
-def _run(point: EntryPoint, command: Command, args: argparse.Namespace) -> int:
-    args.open_index = lambda: Index.open(options.one_path(args), settings=options.query_settings_of(args))
-    try:
-        return command.run(args)
-    except (KetragError, OSError):
-        raise
-    except Exception as error:
-        raise _failure(point, error) from error
-
-
-def _load(point: EntryPoint) -> Command:
+def _load(point: EntryPoint) -> OutsideCommand:
     """Load the command of an entry point. Raises ExtensionError."""
     try:
         command = point.load()
     except (Exception, SystemExit) as error:
-        raise _failure(point, error) from error
-    if not isinstance(command, Command):
+        raise _failure(point.name, error) from error
+    if not isinstance(command, OutsideCommand):
         raise ExtensionError(f"the command {point.name} cannot be used: {point.value} is not a Command")
     return command
 
 
-def _failure(point: EntryPoint, error: BaseException) -> ExtensionError:
-    return ExtensionError(f"the command {point.name} failed: {type(error).__name__}: {error}")
+def _failure(name: str, error: BaseException) -> ExtensionError:
+    return ExtensionError(f"the command {name} failed: {type(error).__name__}: {error}")

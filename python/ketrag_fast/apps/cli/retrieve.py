@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,10 +9,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 from ketrag_fast.apps.cli import options, output
-from ketrag_fast.apps.cli.terminal_text import inline, quote_source_lines
+from ketrag_fast.apps.cli.command import (
+    EMBEDDER,
+    FRESHNESS,
+    Command,
+    answering,
+    argument,
+    declare_hops,
+    embedding,
+    option,
+    switch,
+    topic,
+)
+from ketrag_fast.apps.cli.terminal import inline, quote_source_lines
 from ketrag_fast.errors import ConfigError, DocumentError, EmptyQuery, KetragError
 from ketrag_fast.types.locations import describe_location
 
@@ -29,81 +40,81 @@ _MOST_WORDS = 10
 _LINES = 'give one JSON object per line, such as {"_id": "1", "text": "Who built the Fram?"}'
 
 
-def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "retrieve",
-        parents=[shared],
-        description="Print the context for a query, with its sources; with --queries, one JSON line for "
-        "each query.",
-        examples=(
-            'ketrag retrieve "Who built the Fram?" --budget 2000',
-            "ketrag retrieve \"Who built the Fram?\" --filter 'year>=1990 and lang=en' --explain",
-            "ketrag retrieve --queries queries.jsonl > contexts.jsonl",
-        ),
+class Retrieve(Command):
+    """Print the context for a query, with its sources; with --queries, one JSON line for each query."""
+
+    examples = (
+        'ketrag retrieve "Who built the Fram?" --budget 2000',
+        "ketrag retrieve \"Who built the Fram?\" --filter 'year>=1990 and lang=en' --explain",
+        "ketrag retrieve --queries queries.jsonl > contexts.jsonl",
     )
-    parser.add_argument("question", nargs="?", metavar="QUERY", help="query text")
-    parser.add_argument(
-        "--queries",
-        metavar="FILE",
-        help="JSONL file of {_id, text}; - reads such lines from standard input",
-    )
-    options.topic(
-        parser, "retrieval", "query", shown=("mode", "budget", "top", "min_score", "filter", "newest")
-    )
-    options.hops(parser)
-    parser.add_argument("--explain", action="store_true", help="print why each passage was retrieved")
-    parser.add_argument("--html", metavar="FILE", help="write context and reasons as a web page")
-    group = parser.add_argument_group("embedding model")
-    options.setting(group, "embedder", rare=True)
-    options.answering(parser, shown=())
-    options.model(parser)
-    options.freshness(parser)
-    parser.set_defaults(run=run, go_on="run the same command again")
+    question: str | None = argument("QUERY", "query text")
+    queries: str | None = option("FILE", "JSONL file of {_id, text}; - reads such lines from standard input")
+    retrieval = topic("retrieval", "query", shown=("mode", "budget", "top", "min_score", "filter", "newest"))
+    hops: tuple[str, ...] = declare_hops()
+    explain: bool = switch("print why each passage was retrieved")
+    html: str | None = option("FILE", "write context and reasons as a web page")
+    embedder = EMBEDDER
+    language_model = answering()
+    model = embedding()
+    freshness = FRESHNESS
 
+    def run(self) -> int:
+        """Print the context, or the contexts of --queries."""
+        if (self.question is None) == (self.queries is None):
+            raise ConfigError(
+                "give either a QUERY or --queries FILE",
+                hint='for example: ketrag retrieve "Who built the Fram?"',
+            )
+        settings = options.query_settings_of(self)
+        if self.question is None:
+            name = str(self.queries)
+            for option_, given in (("--html", self.html), ("--hop", self.hops)):
+                if given:
+                    raise ConfigError(f"{option_} takes one query", hint="give a QUERY instead of --queries")
+            with _lines(name) as lines, options.searched_indexes(self, settings) as indexes:
+                return self._many(options.only_index(indexes, "--queries"), lines)
+        options.require_text(self.question)
+        html = output.page_path(self.html)
+        from ketrag_fast.index.together import retrieve
 
-def run(args: argparse.Namespace) -> int:
-    """Run the command."""
-    if (args.question is None) == (args.queries is None):
-        raise ConfigError(
-            "give either a QUERY or --queries FILE", hint='for example: ketrag retrieve "Who built the Fram?"'
-        )
-    if args.html is not None and args.queries is not None:
-        raise ConfigError("--html takes one query", hint="give a QUERY instead of --queries")
-    if args.hops and args.queries is not None:
-        raise ConfigError("--hop takes one query", hint="give a QUERY instead of --queries")
-    html = None if args.html is None else Path(args.html)
-    if html is not None:
-        output.require_writable(html)
-    settings = options.query_settings_of(args)
-    if args.question is not None and not args.question.strip():
-        raise EmptyQuery("the question is empty", hint="give at least one word: is a variable unset?")
-    if args.queries is not None:
-        with _lines(args.queries) as lines, options.searched_indexes(args, settings) as indexes:
-            return _many(args, options.only_index(indexes, "--queries"), lines)
-    from ketrag_fast.index.together import retrieve
+        with options.searched_indexes(self, settings) as indexes:
+            if self.explain:
+                options.only_index(indexes, "--explain")
+            explain = self.explain or html is not None
+            context = retrieve(indexes, self.question, explain=explain, hops=self.hops)
+            if html is not None:
+                from ketrag_fast.apps.cli.context_page import write_context
 
-    with options.searched_indexes(args, settings) as indexes:
-        if args.explain:
-            options.only_index(indexes, "--explain")
-        context = retrieve(indexes, args.question, explain=args.explain or html is not None, hops=args.hops)
-        if html is not None:
-            from ketrag_fast.apps.cli.context_page import graph_of, page
-
-            index = options.only_index(indexes, "--html")
-            files = index.inspect.files([passage.document for passage in context.passages])
-            output.write_page(html, page(context, files, view=graph_of(index, context)))
-    if args.json:
-        output.write_json(context.to_json())
+                write_context(html, options.only_index(indexes, "--html"), context)
+        if self.json:
+            output.write_json(context.to_json())
+            return 0
+        if not self.quiet:
+            for warning in context.warnings:
+                output.warn(warning)
+            if context.reason is not None:
+                output.say(output.empty_text(context.reason, settings.top))
+        if context.text:
+            output.write(for_people(context, self.explain))
         return 0
-    if not args.quiet:
-        for warning in context.warnings:
-            output.warn(warning)
-        if context.reason is not None:
-            output.say(output.empty_text(context.reason, settings.top))
-    if context.text:
-        output.write(for_people(context, args.explain))
-    return 0
+
+    def _many(self, index: Index, lines: Iterable[bytes]) -> int:
+        """Print the results in the order of the lines; a bad line gives an error instead."""
+        queries = (_query(number, line) for number, line in enumerate(lines, 1) if line.strip())
+        partial, count = False, 0
+        size = 1 if self.queries == "-" else _BATCH  # standard input is answered live
+        while batch := list(islice(queries, size)):
+            count += len(batch)
+            for query, answer in zip(batch, _answers(index, batch, self.explain), strict=True):
+                if isinstance(answer, KetragError):
+                    partial = True
+                    output.write_json({**output.error_json(answer), "query_id": query.id})
+                else:
+                    output.write_json(replace(answer, query_id=query.id).to_json())
+        if not count and not self.quiet:
+            output.warn(f"--queries {self.queries}: there are no queries; {_LINES}")
+        return output.PARTIAL if partial else 0
 
 
 def for_people(context: Context, explain: bool = False) -> str:
@@ -170,23 +181,6 @@ class _Query:
     id: str | None
     text: str
     error: KetragError | None = None
-
-
-def _many(args: argparse.Namespace, index: Index, lines: Iterable[bytes]) -> int:
-    """Print the results in the order of the lines; a bad line gives an error instead."""
-    queries = (_query(number, line) for number, line in enumerate(lines, 1) if line.strip())
-    partial, count, size = False, 0, 1 if args.queries == "-" else _BATCH  # standard input is answered live
-    while batch := list(islice(queries, size)):
-        count += len(batch)
-        for query, answer in zip(batch, _answers(index, batch, args.explain), strict=True):
-            if isinstance(answer, KetragError):
-                partial = True
-                output.write_json({**output.error_json(answer), "query_id": query.id})
-            else:
-                output.write_json(replace(answer, query_id=query.id).to_json())
-    if not count and not args.quiet:
-        output.warn(f"--queries {args.queries}: there are no queries; {_LINES}")
-    return output.PARTIAL if partial else 0
 
 
 def _answers(index: Index, batch: list[_Query], explain: bool) -> list[Context | KetragError]:

@@ -1,87 +1,117 @@
-"""`ketrag search QUERY` and `ketrag get FILE`: find passages, and print the text at a location."""
+"""`ketrag search`, `grep` and `get`: find passages, find lines, and print the text at a location."""
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.apps.cli import options, output
-from ketrag_fast.apps.cli.terminal import FAINT, NUMBER, PATH, Terminal, cut, display_path, standard_output
+from ketrag_fast.apps.cli.command import (
+    EMBEDDER,
+    FRESHNESS,
+    Command,
+    argument,
+    declare_hops,
+    embedding,
+    option,
+    settings,
+    switch,
+    topic,
+)
+from ketrag_fast.apps.cli.terminal import (
+    FAINT,
+    NUMBER,
+    PATH,
+    Terminal,
+    cut,
+    display_path,
+    in_json,
+    inline,
+    one_line,
+    standard_output,
+)
 from ketrag_fast.apps.cli.terminal import columns as columns_of
-from ketrag_fast.apps.cli.terminal_text import inline, one_line
-from ketrag_fast.errors import EmptyQuery, UnknownName
+from ketrag_fast.errors import UnknownName
 
 if TYPE_CHECKING:
-    from ketrag_fast.base.config import Settings
-    from ketrag_fast.types import Excerpt, Hit, Hits
+    from ketrag_fast.types import Excerpt, Hit, Hits, Match
     from ketrag_fast.types.hits import Place
 
 
 _INDENT = "    "
 
 
-def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "search",
-        parents=[shared],
-        description="Find passages: where each is, how relevant, and the two lines that show it best.",
-        examples=(
-            'ketrag search "how is a document purged"',
-            "ketrag search purge --glob 'docs/**/*.md' -n 3",
-            'ketrag search "write to disk" --grep fsync --json',
-        ),
-    )
-    parser.add_argument("question", metavar="QUERY", help="what to look for")
-    parser.add_argument(
-        "-n", type=int, default=10, metavar="N", help="maximum number of results (default 10)"
-    )
-    parser.add_argument("--files", action="store_true", help="print only the paths of the files")
-    declare_glob(parser)
-    options.hops(parser)
-    parser.add_argument("--grep", metavar="PATTERN", help="only passages with a line that matches")
-    options.topic(
-        parser,
-        "retrieval",
-        "query",
-        shown=("mode", "min_score", "filter", "newest"),
-        but=("top", "budget"),
-    )
-    group = parser.add_argument_group("embedding model")
-    options.setting(group, "embedder", rare=True)
-    options.model(parser)
-    options.freshness(parser)
-    parser.set_defaults(run=run, go_on="run the same command again")
-
-
-def declare_glob(parser: argparse.ArgumentParser) -> None:
-    """Declare `--glob`."""
-    parser.add_argument(
-        "--glob",
-        action="append",
-        metavar="GLOB",
-        help="only files whose path matches, such as 'docs/**/*.md'; '!GLOB' leaves files out; repeatable",
+def _declare_glob() -> Any:
+    return option(
+        "GLOB", "only files whose path matches, such as 'docs/**/*.md'; '!GLOB' leaves files out; repeatable"
     )
 
 
-def run(args: argparse.Namespace) -> int:
-    """Run the command."""
-    if not args.question.strip():
-        raise EmptyQuery("the query is empty", hint="give at least one word: is a variable unset?")
-    settings = options.query_settings_of(args)
-    found = []
-    for name, path in options.searched_paths(args).items():
-        from ketrag_fast.index import Index
+class Search(Command):
+    """Find passages: where each is, how relevant, and the two lines that show it best."""
 
-        with Index.open(path, settings=settings, deadline=settings.deadline) as index:
-            options.freshen(args, index)
-            hits = index.search(args.question, args.n, glob=args.glob, grep=args.grep, hops=args.hops)
-        found.append(hits if name is None else hits.of_index(name))
-    return show(args, found[0] if len(found) == 1 else merge_hits(found, args.n))
+    examples = (
+        'ketrag search "how is a document purged"',
+        "ketrag search purge --glob 'docs/**/*.md' -n 3",
+        'ketrag search "write to disk" --grep fsync --json',
+    )
+    question: str = argument("QUERY", "what to look for")
+    n: int = option("N", "maximum number of results (default 10)", "-n", default=10)
+    files: bool = switch("print only the paths of the files")
+    glob: tuple[str, ...] = _declare_glob()
+    hops: tuple[str, ...] = declare_hops()
+    grep: str | None = option("PATTERN", "only passages with a line that matches")
+    retrieval = topic(
+        "retrieval", "query", shown=("mode", "min_score", "filter", "newest"), but=("top", "budget")
+    )
+    embedder = EMBEDDER
+    model = embedding()
+    freshness = FRESHNESS
+
+    def run(self) -> int:
+        """Print the hits; return 1 if there are none."""
+        options.require_text(self.question)
+        given = options.query_settings_of(self)
+        found = []
+        for name, path in options.searched_paths(self).items():
+            from ketrag_fast.index import Index
+
+            with Index.open(path, settings=given, deadline=given.deadline) as index:
+                options.freshen(self, index)
+                hits = index.search(
+                    self.question, self.n, glob=self.glob or None, grep=self.grep, hops=self.hops
+                )
+            found.append(hits if name is None else hits.of_index(name))
+        return self._show(found[0] if len(found) == 1 else merge_hits(found, self.n))
+
+    def _show(self, hits: Hits) -> int:
+        code = 0 if hits else 1
+        if self.json:
+            output.write_json(hits.to_json(), code)
+            return code
+        if not self.quiet:
+            for warning in hits.warnings:
+                output.warn(warning)
+        if hits and self.files:
+            output.write_styled("\n".join(dict.fromkeys(map(path_of, hits))))
+        elif hits:
+            terminal = standard_output()
+            output.write_styled("\n\n".join("\n".join(lines_of(hit, terminal)) for hit in hits))
+        if not self.quiet:
+            if hits.reason is not None:
+                output.say(output.empty_text(hits.reason, self.n))
+            report_states(hits)
+            from ketrag_fast.query.themes.question import asks_about_the_whole
+
+            if "mode" not in self.settings and asks_about_the_whole(hits.query):
+                output.say(
+                    "this may be a question about the whole: `ketrag ask --survey` reads more documents"
+                )
+        return code
 
 
 def merge_hits(found: Sequence[Hits], count: int) -> Hits:
@@ -105,58 +135,20 @@ def merge_hits(found: Sequence[Hits], count: int) -> Hits:
     )
 
 
-def show(args: argparse.Namespace, hits: Hits) -> int:
-    """Print hits; return 1 if there are none."""
-    code = 0 if hits else 1
-    args.code = code
-    if args.json:
-        output.write_json(hits.to_json())
-        return code
-    if not args.quiet:
-        for warning in hits.warnings:
-            output.warn(warning)
-    if args.files:
-        lines = list(dict.fromkeys(path_of(hit) for hit in hits))
-    else:
-        terminal = standard_output()
-        blocks = ["\n".join(lines_of(hit, terminal)) for hit in hits]
-        lines = ["\n\n".join(blocks)] if blocks else []
-    if lines:
-        output.write_styled("\n".join(lines))
-    if not args.quiet:
-        if hits.reason is not None:
-            output.say(output.empty_text(hits.reason, args.n))
-        for text in state_lines(hits):
-            output.say(text)
-        from ketrag_fast.query.themes.question import asks_about_the_whole
-
-        if args.set_mode is None and asks_about_the_whole(hits.query):
-            output.say("this may be a question about the whole: `ketrag ask --survey` reads more documents")
-    return code
-
-
 def path_of(place: Place) -> str:
     """Return the printed path of a location, or the document id if there is no file."""
     return inline(display_path(place.path) + place.part if place.path is not None else place.document)
 
 
-def location_of(place: Place, terminal: Terminal) -> str:
-    """Return `path:position` with colours and a link."""
-    position = inline(place.position)
-    text = terminal.paint(path_of(place), PATH) + (f":{terminal.paint(position, NUMBER)}" if position else "")
-    return terminal.link(text, place.path) if place.path is not None else text
-
-
 def lines_of(hit: Hit, terminal: Terminal) -> list[str]:
     """Return the lines that show a hit."""
     relevance = f"{hit.score:.2f}"
-    name = path_of(hit) + (f":{inline(hit.position)}" if hit.position else "")
+    path, position = path_of(hit), inline(hit.position)
+    index = "" if hit.index is None else f"[{inline(hit.index)}] "
+    name = f"{index}{path}{f':{position}' if position else ''}"
+    head = terminal.paint(path, PATH) + (f":{terminal.paint(position, NUMBER)}" if position else "")
+    head = index + (terminal.link(head, hit.path) if hit.path is not None else head)
     title = inline(" › ".join(hit.title))
-    if hit.index is not None:
-        name = f"[{inline(hit.index)}] {name}"
-    head = location_of(hit, terminal)
-    if hit.index is not None:
-        head = f"[{inline(hit.index)}] {head}"
     if terminal.width is None:
         lines = ["  ".join(part for part in (head, title, relevance) if part)]
         room = None
@@ -172,15 +164,14 @@ def lines_of(hit: Hit, terminal: Terminal) -> list[str]:
     if hit.description:
         lines.append(_INDENT + terminal.paint(inline(hit.description), FAINT))
     if room is not None and len(hit.snippet) == 1:
-        lines += [_INDENT + row for row in terminal.wrapped(hit.snippet[0].text, hit.snippet[0].marks, room)]
+        rows = terminal.wrapped(hit.snippet[0].text, hit.snippet[0].marks, room)
     else:
-        lines += [_INDENT + terminal.marked(line.text, line.marks, room) for line in hit.snippet]
-    return lines
+        rows = [terminal.marked(line.text, line.marks, room) for line in hit.snippet]
+    return lines + [_INDENT + row for row in rows]
 
 
-def state_lines(places: Any) -> list[str]:
-    """Return one line for each kind of change since the index was built."""
-    found = []
+def report_states(places: Any) -> None:
+    """Print a line for each kind of change since the index was built."""
     for state, text in (
         ("changed", "was changed since it was indexed: the indexed text is shown"),
         ("missing", "does not exist any more: the indexed text is shown"),
@@ -188,69 +179,142 @@ def state_lines(places: Any) -> list[str]:
         names = list(dict.fromkeys(path_of(place) for place in places if place.state == state))
         if names:
             more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
-            found.append(f"{names[0]}{more} {text}")
-    return found
+            output.say(f"{names[0]}{more} {text}")
 
 
-def json_lines(rows: Any) -> str:
-    """Return results as JSON lines."""
-    return "\n".join(json.dumps(row.to_json(), ensure_ascii=False) for row in rows)
+class Grep(Command):
+    """Print the lines of the indexed texts that match a regular expression. Also lines of PDFs, sheets and
+    mails, whose text the index has. Exit code 1 without a match."""
 
-
-def declare_get(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "get",
-        parents=[shared],
-        description="Print the indexed text of a file, or a part of it, with line numbers. The file itself "
-        "is not read.",
-        examples=(
-            "ketrag get notes/plan.md:93-110",
-            "ketrag get report.pdf:p12",
-            "ketrag get stock.xlsx:Stock!A65",
-        ),
+    examples = (
+        "ketrag grep 'fsync|rename' --glob '*.py'",
+        "ketrag grep -i -w budget -c",
+        "ketrag grep -F 'a[0]' -l",
     )
-    parser.add_argument(
-        "place",
-        metavar="FILE[:POSITION]",
-        help="path or document id; position: 93-110 (lines), 93:18 (18 lines), 93, p12 (page), "
+    pattern: str = argument("PATTERN", "regular expression, or plain text with -F")
+    ignore_case: bool = switch("ignore case", "-i", "--ignore-case")
+    words: bool = switch("match whole words only", "-w", "--words")
+    fixed: bool = switch("treat the pattern as plain text", "-F", "--fixed")
+    files: bool = switch("print only the paths of matching files", "-l", "--files")
+    count: bool = switch("print the number of matching lines of each file", "-c", "--count")
+    n: int | None = option("N", "maximum number of lines", "-n")
+    glob: tuple[str, ...] = _declare_glob()
+    filter = settings("filter")
+    allow = settings("allow", rare=True)
+    freshness = FRESHNESS
+
+    def run(self) -> int:
+        """Print the lines, or with -l and -c the files; return 1 if there are none."""
+        given = options.query_settings_of(self)
+        from ketrag_fast.index import Index
+
+        how: dict[str, Any] = {
+            "ignore_case": self.ignore_case,
+            "words": self.words,
+            "fixed": self.fixed,
+            "glob": self.glob or None,
+        }
+        counts: dict[str, int] = {}
+        matches: list[Match] = []
+        for name, path in options.searched_paths(self).items():
+            with Index.open(path, settings=given) as index:
+                options.freshen(self, index)
+                if self.files or self.count:
+                    counts |= index.grep_counts(self.pattern, **how)
+                    continue
+                left = None if self.n is None else self.n - len(matches)
+                found = index.grep(self.pattern, limit=left, **how)
+            matches += found if name is None else [replace(match, index=name) for match in found]
+        if self.files or self.count:
+            self._show_counts(counts)
+            return 0 if counts else 1
+        if self.json and matches:
+            rows = (json.dumps(match.to_json(), ensure_ascii=False) for match in matches)
+            output.write(in_json("\n".join(rows)))
+        elif not self.json and matches:
+            output.write_styled("\n".join(_match_lines(matches, standard_output())))
+        if not self.quiet and not self.json:
+            report_states(matches)
+        return 0 if matches else 1
+
+    def _show_counts(self, counts: dict[str, int]) -> None:
+        if self.json:
+            output.write_json({"schema": "ketrag/grep-counts/1", "counts": counts}, 0 if counts else 1)
+        elif counts:
+            terminal = standard_output()
+            lines = []
+            for path, count in counts.items():
+                name = terminal.paint(inline(display_path(path)), PATH)
+                lines.append(f"{name}:{count}" if self.count else name)
+            output.write_styled("\n".join(lines))
+
+
+def _match_lines(matches: list[Match], terminal: Terminal) -> list[str]:
+    """Return the lines to print: grouped under their file on a terminal, else each with its path."""
+    if terminal.width is None:
+        return [
+            ":".join(part for part in (path_of(one), inline(one.position), one_line(one.line.text)) if part)
+            for one in matches
+        ]
+    lines: list[str] = []
+    for name, group in groupby(matches, path_of):
+        own = list(group)
+        if lines:
+            lines.append("")
+        head = terminal.paint(name, PATH)
+        lines.append(terminal.link(head, own[0].path) if own[0].path is not None else head)
+        for one in own:
+            position = f"{inline(one.position)}:" if one.position else ""
+            room = max(terminal.width - len(position), 10)
+            shown = terminal.marked(one.line.text, one.line.marks, room)
+            lines.append(terminal.paint(position, NUMBER) + shown)
+    return lines
+
+
+class Get(Command):
+    """Print the indexed text of a file, or a part of it, with line numbers. The file itself is not read."""
+
+    examples = (
+        "ketrag get notes/plan.md:93-110",
+        "ketrag get report.pdf:p12",
+        "ketrag get stock.xlsx:Stock!A65",
+    )
+    place: str = argument(
+        "FILE[:POSITION]",
+        "path or document id; position: 93-110 (lines), 93:18 (18 lines), 93, p12 (page), "
         "Stock!A65 (cell), 00:12:30 (time)",
     )
-    options.setting(parser, "filter", "allow", rare=True)
-    parser.set_defaults(run=_run_get, go_on="run the same command again")
+    rare = settings("filter", "allow", rare=True)
 
-
-def _run_get(args: argparse.Namespace) -> int:
-    """Run the command."""
-    settings = options.query_settings_of(args)
-    excerpt = _find(args, settings)
-    if args.json:
-        output.write_json({"schema": "ketrag/text/1", **excerpt.to_json()})
+    def run(self) -> int:
+        """Print the text."""
+        excerpt = self._find()
+        if self.json:
+            output.write_json({"schema": "ketrag/text/1", **excerpt.to_json()})
+            return 0
+        terminal = standard_output()
+        rows = excerpt.text.split("\n")
+        last = excerpt.first + len(rows) - 1
+        wide = len(str(last))
+        lines = [
+            f"{terminal.paint(f'{number:>{wide}}', NUMBER)}  {one_line(row)}".rstrip()
+            for number, row in enumerate(rows, excerpt.first)
+        ]
+        output.write_styled("\n".join(lines))
+        if not self.quiet:
+            if last < excerpt.total:
+                output.say(f"{path_of(excerpt)}: lines {excerpt.first:,}-{last:,} of {excerpt.total:,}")
+            report_states([excerpt])
         return 0
-    terminal = standard_output()
-    rows = excerpt.text.split("\n")
-    last = excerpt.first + len(rows) - 1
-    wide = len(str(last))
-    lines = [
-        f"{terminal.paint(f'{number:>{wide}}', NUMBER)}  {one_line(row)}".rstrip()
-        for number, row in enumerate(rows, excerpt.first)
-    ]
-    output.write_styled("\n".join(lines))
-    if not args.quiet:
-        if last < excerpt.total:
-            output.say(f"{path_of(excerpt)}: lines {excerpt.first:,}-{last:,} of {excerpt.total:,}")
-        for text in state_lines([excerpt]):
-            output.say(text)
-    return 0
 
+    def _find(self) -> Excerpt:
+        """Return the text from the first index that contains the file. Raises UnknownName if none does."""
+        from ketrag_fast.index import Index
 
-def _find(args: argparse.Namespace, settings: Settings) -> Excerpt:
-    """Return the text from the first index that contains the file. Raises UnknownName if none does."""
-    from ketrag_fast.index import Index
-
-    paths = list(options.searched_paths(args).values())
-    for path in paths[:-1]:
-        with suppress(UnknownName), Index.open(path, settings=settings) as index:
-            return index.text(args.place)
-    with Index.open(paths[-1], settings=settings) as index:
-        return index.text(args.place)
+        given = options.query_settings_of(self)
+        paths = list(options.searched_paths(self).values())
+        for path in paths[:-1]:
+            with suppress(UnknownName), Index.open(path, settings=given) as index:
+                return index.text(self.place)
+        with Index.open(paths[-1], settings=given) as index:
+            return index.text(self.place)

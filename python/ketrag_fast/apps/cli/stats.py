@@ -1,58 +1,103 @@
-"""`ketrag stats` and `ketrag diff`: print what an index contains, or how two differ."""
+"""`ketrag stats`, `diff`, `doctor` and `trust`: what an index contains, and whether it is intact."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast.apps.cli import options, output, retrieve
-from ketrag_fast.apps.cli.terminal_text import inline
-from ketrag_fast.errors import IndexMissing
+from ketrag_fast.apps.cli.command import (
+    EMBEDDER,
+    Command,
+    argument,
+    embedding,
+    option,
+    settings,
+    switch,
+    topic,
+)
+from ketrag_fast.apps.cli.terminal import inline
+from ketrag_fast.base.config import Settings
+from ketrag_fast.errors import ConfigError, IndexMissing, KetragError
+
+if TYPE_CHECKING:
+    from ketrag_fast.models.endpoint_trust import Endpoint
 
 _DETAILS: Final = frozenset(("settings", "models", "search", "bytes"))
-_LISTS: Final = ("modes",)
 _SHOWN: Final = 3
 """Maximum number of failures and endpoints listed without --verbose."""
 
 
-def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "stats",
-        parents=[shared],
-        description="Print counts, sizes, times, failures, the generation and the digest of an index. "
-        "With --verbose also settings, all failures, and details of each stage.",
-        examples=("ketrag stats", "ketrag stats -i docs-index --json", "ketrag stats --allow 'group=sales'"),
+class Stats(Command):
+    """Print counts, sizes, times, failures, the generation and the digest of an index. With --verbose also
+    settings, all failures, and details of each stage."""
+
+    examples = ("ketrag stats", "ketrag stats -i docs-index --json", "ketrag stats --allow 'group=sales'")
+    allow = settings("allow")
+
+    def run(self) -> int:
+        """Print the statistics."""
+        with options.open_index(self) as index:
+            data = index.stats()
+        if self.json:
+            output.write_json({"schema": "ketrag/stats/1", **data})
+        else:
+            from ketrag_fast.models.endpoint_trust import Endpoint
+
+            shown = {name: value for name, value in data.items() if name != "schema"}
+            shown["endpoints"] = [Endpoint(**row).sentence() for row in data["endpoints"]]
+            output.write("\n".join(_lines(shown if self.verbose else _brief(shown), "")))
+        return 0
+
+
+class Diff(Command):
+    """Compare two indexes, or two generations of one (my-index/gen-000003): documents, settings, models,
+    entities, relations, and the passages for some queries. The exit code is 0 also if they differ (--json:
+    same)."""
+
+    named_index = None
+    examples = (
+        "ketrag diff old-index new-index",
+        "ketrag diff .ketrag/gen-000003 .ketrag",
+        "ketrag diff old-index new-index --questions queries.jsonl --mode walk",
     )
-    options.setting(parser, "allow")
-    parser.set_defaults(run=run, go_on="run the same command again")
+    before: str = argument("A", "folder of an index or of a generation")
+    after: str = argument("B", "folder of another")
+    questions: str | None = option("FILE", "JSONL file of {_id, text}: compare their passages; - is stdin")
+    retrieval = topic("retrieval", "query", shown=("mode", "budget", "top", "filter"))
+    embedder = EMBEDDER
+    model = embedding()
 
+    def run(self) -> int:
+        """Print the differences."""
+        questions = [] if self.questions is None else retrieve.questions_of(self.questions)
+        from ketrag_fast.index import Index
+        from ketrag_fast.index.difference import summary
 
-def run(args: argparse.Namespace) -> int:
-    """Run the command."""
-    path = options.one_path(args)
-    from ketrag_fast.index import Index
-
-    with Index.open(path, settings=options.query_settings_of(args)) as index:
-        data = index.stats()
-    if args.json:
-        output.write_json({"schema": "ketrag/stats/1", **data})
-    else:
-        from ketrag_fast.models.endpoint_trust import Endpoint
-
-        shown = {name: value for name, value in data.items() if name != "schema"}
-        shown["endpoints"] = [Endpoint(**row).sentence() for row in data["endpoints"]]
-        output.write("\n".join(_lines(shown if args.verbose else _brief(shown), "")))
-    return 0
+        given = options.query_settings_of(self)
+        for folder in map(Path, (self.before, self.after)):
+            if not folder.exists():
+                raise IndexMissing(
+                    f"no index in {folder}", hint="ketrag diff A B: name the folders of two indexes"
+                )
+        with (
+            Index.open(self.before, settings=given) as one,
+            Index.open(self.after, settings=given) as other,
+        ):
+            found = one.inspect.diff(other, questions)
+        if self.json:
+            output.write_json({**found.to_json(), "before": self.before, "after": self.after})
+        else:
+            output.write("\n".join(inline(line) for line in summary(found)))
+        return 0
 
 
 def _brief(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the statistics on one screen: no zeros, no settings, one line for each stage."""
     brief: dict[str, Any] = {}
     for name, value in data.items():
-        if name in _LISTS and isinstance(value, (list, tuple)):
+        if name == "modes" and isinstance(value, (list, tuple)):
             brief[name] = ", ".join(map(str, value)) or "none"
         elif name in ("counts", "edges") and isinstance(value, Mapping):
             brief[name] = _plain_rows(value)
@@ -113,51 +158,89 @@ def _line(value: Any) -> str:
     return f"{value:,.3f}" if isinstance(value, float) else inline(value)
 
 
-def declare_diff(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "diff",
-        parents=[shared],
-        description="Compare two indexes, or two generations of one (my-index/gen-000003): documents, "
-        "settings, models, entities, relations, and the passages for some queries. The exit "
-        "code is 0 also if they differ (--json: same).",
-        examples=(
-            "ketrag diff old-index new-index",
-            "ketrag diff .ketrag/gen-000003 .ketrag",
-            "ketrag diff old-index new-index --questions queries.jsonl --mode walk",
-        ),
-    )
-    parser.add_argument("before", metavar="A", help="folder of an index or of a generation")
-    parser.add_argument("after", metavar="B", help="folder of another")
-    parser.add_argument(
-        "--questions", metavar="FILE", help="JSONL file of {_id, text}: compare their passages; - is stdin"
-    )
-    options.topic(parser, "retrieval", "query", shown=("mode", "budget", "top", "filter"))
-    group = parser.add_argument_group("embedding model")
-    options.setting(group, "embedder", rare=True)
-    options.model(parser)
-    parser.set_defaults(run=_run_diff, go_on="run the same command again")
+_DAMAGED: Final = 4
+"""The exit code of a damaged index."""
+_NAMES: Final = {"tables": "documents and caches", "published": "name of the published generation"}
 
 
-def _run_diff(args: argparse.Namespace) -> int:
-    """Run the command."""
-    questions = [] if args.questions is None else retrieve.questions_of(args.questions)
-    from ketrag_fast.index import Index
-    from ketrag_fast.index.difference import summary
+class Doctor(Command):
+    """Verify the checksums of the whole index and print how to fix damage and leftovers of interrupted
+    builds. Changes nothing. The exit code is 4 if something is damaged."""
 
-    settings = options.query_settings_of(args)
-    for folder in map(Path, (args.before, args.after)):
-        if not folder.exists():
-            raise IndexMissing(
-                f"no index in {folder}", hint="ketrag diff A B: name the folders of two indexes"
+    examples = ("ketrag doctor", "ketrag doctor -i docs-index", "ketrag doctor --json")
+
+    def run(self) -> int:
+        """Print the findings."""
+        path = options.one_path(self)
+        from ketrag_fast.index.health import examine
+
+        settings = options.query_settings_of(self)
+        rows, code, named = [], 0, options.index_of(self)
+        for finding in examine(path):
+            error = finding.error
+            code = code if error is None else _DAMAGED
+            hint = options.complete_hint(error.hint, named) if error is not None and error.hint else None
+            if self.json:
+                said = None if error is None else {"code": error.code, "message": str(error), "hint": hint}
+                rows.append(
+                    {"what": finding.what, "path": str(finding.path), "error": said, "note": finding.note}
+                )
+                continue
+            state = finding.note or "ok" if error is None else str(error)
+            output.write(f"{_NAMES.get(finding.what, finding.what)}: {inline(state)}", code)
+            if hint:
+                output.write(f"  {inline(hint)}", code)
+        endpoints = _endpoints(path, settings)
+        if self.json:
+            about = [endpoint.to_json() for endpoint in endpoints]
+            output.write_json(
+                {"schema": "ketrag/doctor/1", "damaged": code != 0, "checks": rows, "endpoints": about}, code
             )
-    with (
-        Index.open(args.before, settings=settings) as one,
-        Index.open(args.after, settings=settings) as other,
-    ):
-        found = one.inspect.diff(other, questions)
-    if args.json:
-        output.write_json({**found.to_json(), "before": args.before, "after": args.after})
-    else:
-        output.write("\n".join(inline(line) for line in summary(found)))
-    return 0
+        else:
+            for endpoint in endpoints:
+                output.write(f"endpoint ({endpoint.setting}): {inline(endpoint.sentence())}", code)
+        return code
+
+
+def _endpoints(path: Path, settings: Settings) -> list[Endpoint]:
+    """Return the endpoints in the index's settings; none if the settings are damaged."""
+    from ketrag_fast.index.endpoints import list_endpoints
+
+    try:
+        return list_endpoints(path, settings=settings)
+    except KetragError:  # the findings report it
+        return []
+
+
+class Trust(Command):
+    """List the endpoints that an index names, and confirm one with --endpoint: queries, and the API key if
+    one is set, may then be sent there. Nothing is sent to an endpoint that only the index names. The
+    confirmation is stored for this user, folder and index, not in the index."""
+
+    examples = (
+        "ketrag trust -i their-index",
+        "ketrag trust -i their-index --endpoint http://10.0.0.7:8080/v1",
+        "ketrag trust -i their-index --endpoint http://10.0.0.7:8080/v1 --forget",
+    )
+    endpoint: str | None = option("URL", "address to confirm")
+    forget: bool = switch("withdraw the confirmation of --endpoint")
+
+    def run(self) -> int:
+        """Change a confirmation, and print the endpoints."""
+        if self.forget and self.endpoint is None:
+            raise ConfigError("--forget needs an address", hint="name it with --endpoint URL")
+        path = options.one_path(self)
+        from ketrag_fast.index.endpoints import list_endpoints, trust_endpoint
+
+        if self.endpoint is not None:
+            trust_endpoint(path, self.endpoint, confirmed=not self.forget)
+        endpoints = list_endpoints(path)
+        if self.json:
+            rows = [endpoint.to_json() for endpoint in endpoints]
+            output.write_json({"schema": "ketrag/trust/1", "index": str(path), "endpoints": rows})
+            return 0
+        for endpoint in endpoints:
+            output.write(f"{inline(endpoint.setting)}: {inline(endpoint.sentence())}")
+        if not endpoints:
+            output.write(f"{inline(path)} names no endpoint")
+        return 0

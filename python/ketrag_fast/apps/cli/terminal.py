@@ -1,17 +1,18 @@
-"""Standard output: colours, links and a width on a terminal, plain lines in a pipe."""
+"""Text for a terminal: untrusted text with its control characters escaped; colours, links and a width.
+
+Characters that would move the cursor, change colours or the writing direction, or break the line are printed
+as symbols (␛) or escapes (`\\x9b`). In a pipe, lines are plain and not cut.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
-from unicodedata import east_asian_width
-
-from ketrag_fast.apps.cli.terminal_text import one_line
+from typing import Final, NamedTuple
 
 PATH: Final = "35"
 NUMBER: Final = "32"
@@ -20,8 +21,54 @@ FAINT: Final = "2"
 _NARROWEST: Final = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Terminal:
+def _escape(number: int) -> str:
+    if number < 0x100:
+        return f"\\x{number:02x}"
+    return f"\\u{number:04x}" if number < 1 << 16 else f"\\U{number:08x}"
+
+
+def _json_escape(number: int) -> str:
+    if number < 1 << 16:
+        return f"\\u{number:04x}"
+    high, low = divmod(number - (1 << 16), 0x400)
+    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
+
+
+_TURNING: Final = (0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+_UNSEEN: Final = (0x2028, 0x2029, 0xFEFF, *range(0xFFF9, 0xFFFC), *range(0xE0000, 0xE0080))
+_OTHERS: Final = (*range(0x80, 0xA0), *_TURNING, *_UNSEEN)
+_LINE: Final = {n: chr(0x2400 + n) for n in range(0x20)} | {0x7F: "␡"} | {n: _escape(n) for n in _OTHERS}
+_LINES: Final = {n: shown for n, shown in _LINE.items() if n not in (0x09, 0x0A)}
+_JSON: Final = {n: _json_escape(n) for n in (0x7F, *_OTHERS)}
+_SOURCES: Final = re.compile(r"^(?=[^\S\n]*(?:Sources(?: \(|:)|\[\d+\][^\S\n]+\S))", re.MULTILINE)
+
+
+def visible(text: str) -> str:
+    """Return text with control characters escaped; line ends and tabs are kept."""
+    return text.replace("\r\n", "\n").translate(_LINES)
+
+
+def inline(text: object) -> str:
+    """Return text for a single line, with line ends and all control characters escaped."""
+    return str(text).translate(_LINE)
+
+
+def one_line(text: str) -> str:
+    """Return text for a single line as `inline` does, but keep tabs."""
+    return "\t".join(map(inline, text.split("\t")))
+
+
+def in_json(text: str) -> str:
+    """Return JSON with control characters as JSON escapes, which parse to the same text."""
+    return text.translate(_JSON)
+
+
+def quote_source_lines(text: str) -> str:
+    """Return an answer with `>` before lines that imitate the list of sources printed below it."""
+    return _SOURCES.sub("> ", text)
+
+
+class Terminal(NamedTuple):
     """Capabilities of standard output. In a pipe `width` is None, and lines are not cut."""
 
     width: int | None = None
@@ -86,7 +133,11 @@ def standard_output() -> Terminal:
 
 def columns(text: str) -> int:
     """Return the width of text in columns."""
-    return len(text) if text.isascii() else sum(2 if east_asian_width(one) in "WF" else 1 for one in text)
+    if text.isascii():
+        return len(text)
+    from unicodedata import east_asian_width
+
+    return sum(2 if east_asian_width(one) in "WF" else 1 for one in text)
 
 
 def cut(text: str, room: int) -> str:

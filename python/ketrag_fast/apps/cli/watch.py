@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import time
 from collections.abc import Callable
@@ -10,7 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ketrag_fast.apps.cli import index, options, output
-from ketrag_fast.apps.cli.terminal_text import inline
+from ketrag_fast.apps.cli.command import (
+    READING,
+    RUNNING,
+    WHAT_TO_BUILD,
+    Command,
+    argument,
+    embedding,
+    option,
+)
+from ketrag_fast.apps.cli.terminal import inline
 from ketrag_fast.errors import BackendMissing, ConfigError, IndexLocked, KetragError
 
 if TYPE_CHECKING:
@@ -22,68 +30,51 @@ _POLL = 1.0
 """Seconds between checks for a missing folder, or for the end of another build."""
 
 
-def declare(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "watch",
-        parents=[shared],
-        description="Build the index of some folders or files, and update it whenever they change, until "
-        "Ctrl-C. Queries use the old generation until the new one is published. Changes of files that "
-        ".gitignore or --exclude leaves out start no build.",
-        examples=(
-            "ketrag watch notes/",
-            "ketrag watch notes/ --settle 10 -i notes-index",
-            "ketrag watch notes/ --embedder native:all-MiniLM-L6-v2",
-        ),
+class Watch(Command):
+    """Build the index of some folders or files, and update it whenever they change, until Ctrl-C. Queries use
+    the old generation until the new one is published. Changes of files that .gitignore or --exclude leaves
+    out start no build."""
+
+    examples = (
+        "ketrag watch notes/",
+        "ketrag watch notes/ --settle 10 -i notes-index",
+        "ketrag watch notes/ --embedder native:all-MiniLM-L6-v2",
     )
-    parser.add_argument("sources", nargs="+", metavar="SOURCE", help="folder or file")
-    parser.add_argument(
-        "--settle",
-        type=float,
-        default=2.0,
-        metavar="SECONDS",
-        help="build when nothing has changed for this long (default 2)",
-    )
-    options.topic(
-        parser,
-        "what to build",
-        "build",
-        shown=("system", "modes", "embedder", "llm", "chunk_tokens", "language"),
-    )
-    options.topic(parser, "running", "running")
-    options.model(parser)
-    options.topic(parser, "extraction by a language model (--llm)", "reading", but=("llm",))
-    parser.set_defaults(run=run)
+    sources: tuple[str, ...] = argument("SOURCE", "folder or file", nargs="+")
+    settle: float = option("SECONDS", "build when nothing has changed for this long (default 2)", default=2.0)
+    build = WHAT_TO_BUILD
+    running = RUNNING
+    model = embedding()
+    reading = READING
+
+    def run(self) -> int:
+        """Watch until Ctrl-C, which is the normal end."""
+        try:
+            from watchfiles import watch
+        except ImportError:
+            raise BackendMissing(
+                "ketrag watch needs the package watchfiles, which is not installed",
+                hint="pip install 'ketrag-fast[watch]'",
+            ) from None
+        if not 0 < self.settle <= 3600:
+            raise ConfigError("--settle must be above 0 and at most 3600 seconds")
+        from ketrag_fast.models.embedders.native import keep_open
+
+        try:
+            with keep_open():
+                _keep_updating(self, watch)
+        except KeyboardInterrupt:
+            return 0
 
 
-def run(args: argparse.Namespace) -> int:
-    """Watch until Ctrl-C, which is the normal end."""
-    try:
-        from watchfiles import watch
-    except ImportError:
-        raise BackendMissing(
-            "ketrag watch needs the package watchfiles, which is not installed",
-            hint="pip install 'ketrag-fast[watch]'",
-        ) from None
-    if not 0 < args.settle <= 3600:
-        raise ConfigError("--settle must be above 0 and at most 3600 seconds")
-    from ketrag_fast.models.embedders.native import keep_open
-
-    try:
-        with keep_open():
-            _keep_updating(args, watch)
-    except KeyboardInterrupt:
-        return 0
-
-
-def _keep_updating(args: argparse.Namespace, watch: Callable[..., Any]) -> NoReturn:
-    path, _ = options.index_path(args)
-    settings = options.build_settings_of(args)
-    sources = [os.path.abspath(source) for source in args.sources]  # noqa: PTH100 - links stay as they are
+def _keep_updating(command: Watch, watch: Callable[..., Any]) -> NoReturn:
+    path, _ = options.index_path(command)
+    settings = options.build_settings_of(command)
+    sources = [os.path.abspath(source) for source in command.sources]  # noqa: PTH100 - links stay as they are
     if not index.has_index(path):
-        _wait_for_documents(args, settings, sources)
-    _build(args, path, settings, sources)
-    if not args.quiet:
+        _wait_for_documents(command, settings, sources)
+    _build(command, path, settings, sources)
+    if not command.quiet:
         output.say(inline(f"watching {', '.join(sources)} for changes, until Ctrl-C"))
     own = path.resolve()
     from ketrag_fast.index.building import leaves_out
@@ -94,9 +85,9 @@ def _keep_updating(args: argparse.Namespace, watch: Callable[..., Any]) -> NoRet
             return False
         return not any(leaves_out(Path(source), Path(changed), settings) for source in sources)
 
-    milliseconds = round(1000 * args.settle)
+    milliseconds = round(1000 * command.settle)
     while True:
-        _wait(args, sources)
+        _wait(command, sources)
         # The first round builds again: changes between the build and the watch were not reported.
         first, places = True, _places(sources)
         try:
@@ -113,7 +104,7 @@ def _keep_updating(args: argparse.Namespace, watch: Callable[..., Any]) -> NoRet
                     break  # a missing source may come back: its documents stay until then
                 if changes or first:
                     first = False
-                    _build(args, path, settings, [])
+                    _build(command, path, settings, [])
         except FileNotFoundError:
             continue  # it was deleted between the check and the watch
 
@@ -131,20 +122,20 @@ def _places(sources: list[str]) -> list[tuple[int, int] | None]:
     return places
 
 
-def _wait(args: argparse.Namespace, sources: list[str]) -> None:
+def _wait(command: Watch, sources: list[str]) -> None:
     """Wait until all sources exist."""
     gone = [source for source in sources if not Path(source).exists()]
-    if gone and not args.quiet:
+    if gone and not command.quiet:
         output.warn(inline(f"waiting for {', '.join(gone)}, which is missing; its documents stay until then"))
     while any(not Path(source).exists() for source in gone):
         time.sleep(_POLL)
 
 
-def _wait_for_documents(args: argparse.Namespace, settings: Settings, sources: list[str]) -> None:
+def _wait_for_documents(command: Watch, settings: Settings, sources: list[str]) -> None:
     """Wait until a source has a document: a new index without any would be an error."""
     from ketrag_fast.index.building import read_sources
 
-    is_told = args.quiet
+    is_told = command.quiet
     while next(iter(read_sources(sources, settings)), None) is None:
         if not is_told:
             output.say(inline(f"waiting for a document in {', '.join(sources)}, until Ctrl-C"))
@@ -152,13 +143,13 @@ def _wait_for_documents(args: argparse.Namespace, settings: Settings, sources: l
         time.sleep(_POLL)
 
 
-def _build(args: argparse.Namespace, path: Path, settings: Settings, sources: list[str]) -> None:
+def _build(command: Watch, path: Path, settings: Settings, sources: list[str]) -> None:
     """Build once. Errors are printed and the watch continues, except for a wrong setting."""
     from ketrag_fast.index import Index
 
     while True:
         try:
-            with Index.build(sources, path, settings=settings, progress=options.progress(args)) as built:
+            with Index.build(sources, path, settings=settings, progress=options.progress(command)) as built:
                 report = index.report_of(built)
             break
         except ConfigError:
@@ -168,8 +159,8 @@ def _build(args: argparse.Namespace, path: Path, settings: Settings, sources: li
         except KetragError as error:
             if sources:
                 raise
-            output.fail(error, as_json=args.json)
+            output.fail(error, as_json=command.json)
             return
     if not report.changed and not sources:
         return
-    index.print_report(args, path, report)
+    index.print_report(command, path, report)

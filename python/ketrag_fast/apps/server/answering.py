@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-import time
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Any, Final
@@ -14,12 +13,12 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from ketrag_fast.apps.server.bodies import Field, Shape, read_body
-from ketrag_fast.apps.server.problems import Problem, busy, error_json, log
-from ketrag_fast.apps.server.replies import event, json_reply
-from ketrag_fast.apps.server.retrieving import query_of, question, topics
-from ketrag_fast.apps.server.service import QueryOptions, Service, context_json
+from ketrag_fast.apps.server.endpoints import Call, Endpoint, Field
+from ketrag_fast.apps.server.replies import Problem, busy, error_json, event, json_reply, log
+from ketrag_fast.apps.server.retrieval import fields_of, question, topics
+from ketrag_fast.apps.server.service import OpenIndex, Service, context_json
 from ketrag_fast.errors import DeadlineExceeded, KetragError
+from ketrag_fast.query.query import QueryFields
 from ketrag_fast.types import Answer, Context
 
 _BUSY: Final = 20.0
@@ -31,22 +30,30 @@ _PIECES: Final = 10_000
 """Maximum number of unread pieces; with more of them the model stops."""
 
 
-def shape(service: Service) -> Shape:
-    """Return the fields of the body of `/v1/ask`."""
-    return {
+def endpoints(service: Service) -> list[Endpoint]:
+    """Return the endpoint for answers."""
+    longest = service.options.answer_seconds
+    shape = {
         "question": question(required=True),
         **topics(service),
         "stream": Field("boolean", "stream server-sent events: context, text..., answer"),
         "quotes": Field("integer", "maximum number of quoted sentences without a model", least=1, most=100),
         "answer_tokens": Field("integer", "maximum tokens of the answer", least=1, most=16_384),
         "answer_seconds": Field(
-            "number",
-            "maximum seconds for the answer",
-            least=0,
-            most=service.options.answer_seconds,
-            above=True,
+            "number", "maximum seconds for the answer", least=0, most=longest, above=True
         ),
     }
+    return [
+        Endpoint(
+            "POST",
+            "/v1/ask",
+            ask,
+            "Answer a question with citations",
+            shape,
+            "ketrag/answer/1, or with `stream` the events context, text, answer and error",
+            kinds=("application/json", STREAM),
+        )
+    ]
 
 
 class Answering:
@@ -54,10 +61,22 @@ class Answering:
     model of the index is in use until the thread ends, however slowly the client reads.
     """
 
-    def __init__(self, service: Service, query: QueryOptions, question: str, options: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        service: Service,
+        entry: OpenIndex,
+        question: str,
+        fields: QueryFields,
+        *,
+        seconds: float,
+        **options: Any,
+    ) -> None:
+        """`seconds` and `options` are arguments of `Index.ask`."""
         self._service = service
-        self._query = query
+        self._entry = entry
         self._question = question
+        self._fields = fields
+        self.seconds = seconds
         self._options = options
         self._gone = threading.Event()
         self._loop = asyncio.get_running_loop()
@@ -94,8 +113,8 @@ class Answering:
             raise busy(_BUSY)
         service.answers += 1
         try:
-            async with asyncio.timeout(self._options["seconds"]):
-                await self._query.entry.answering.acquire()
+            async with asyncio.timeout(self.seconds):
+                await self._entry.answering.acquire()
         except BaseException as error:
             service.answers -= 1
             if isinstance(error, TimeoutError):
@@ -103,28 +122,21 @@ class Answering:
             raise
 
     def _end_turn(self, _: object) -> None:
-        self._query.entry.answering.release()
+        self._entry.answering.release()
         self._service.answers -= 1
 
     def _run(self) -> None:
         """Answer the question, on a thread."""
-        query = self._query
         try:
-            self._put(
-                query.entry.index.ask(
-                    self._question,
-                    mode=query.mode,
-                    budget=query.budget,
-                    top=query.top,
-                    explain=query.explain,
-                    filter=query.filter,
-                    hops=query.hops,
-                    newest=query.newest,
-                    on_context=self._put,
-                    on_text=self._put,
-                    **self._options,
-                )
+            answer = self._entry.index.ask(
+                self._question,
+                seconds=self.seconds,
+                on_context=self._put,
+                on_text=self._put,
+                **self._options,
+                **self._fields,
             )
+            self._put(answer)
         except Exception as error:  # noqa: BLE001 - raised again by `pieces`
             self._put(error)
 
@@ -155,27 +167,25 @@ async def _watch_disconnect(request: Request, answering: Answering) -> None:
     answering.stop()
 
 
-async def ask(request: Request) -> Response:
-    """Serve `POST /v1/ask`."""
-    service: Service = request.app.state.service
-    body = await read_body(request, request.app.state.shapes["ask"])
-    query = query_of(service, body)
+async def ask(call: Call) -> Response:
+    """Answer a question, at once or as a stream of events."""
+    service, body = call.service, call.values
+    fields = fields_of(body)
     if not body["question"].strip():
         raise Problem(400, "empty_query", "the question is empty")
-    seconds = body.get("answer_seconds", service.options.answer_seconds)
-    options: dict[str, Any] = {"seconds": seconds}
+    options: dict[str, Any] = {"quotes": body["quotes"]} if "quotes" in body else {}
     if "answer_tokens" in body:
         options["tokens"] = body["answer_tokens"]
-    options |= {name: body[name] for name in ("deadline", "quotes") if name in body}
-    answering = Answering(service, query, body["question"], options)
+    seconds = body.get("answer_seconds", service.options.answer_seconds)
+    answering = Answering(service, call.entry, body["question"], fields, seconds=seconds, **options)
     if body.get("stream"):
-        return AnswerStream(service, seconds, answering, partial(_event, query))
-    return json_reply((await answer_while_connected(request, answering)).to_json())
+        return AnswerStream(service, answering, partial(_event, fields))
+    return json_reply((await answer_while_connected(call.request, answering)).to_json())
 
 
-def _event(query: QueryOptions, piece: Context | str | Answer | KetragError) -> bytes:
+def _event(fields: QueryFields, piece: Context | str | Answer | KetragError) -> bytes:
     if isinstance(piece, Context):
-        return event(context_json(piece, query), "context")
+        return event(context_json(piece, fields), "context")
     if isinstance(piece, Answer):
         return event(piece.to_json(), "answer")
     if isinstance(piece, KetragError):
@@ -189,12 +199,10 @@ class AnswerStream(StreamingResponse):
     def __init__(
         self,
         service: Service,
-        seconds: float,
         answering: Answering,
         render: Callable[[Any], bytes],
         last: bytes = b"",
     ) -> None:
-        self._seconds = seconds
         self._answering = answering
         self._pieces = answering.pieces()
         self._render = render
@@ -207,7 +215,7 @@ class AnswerStream(StreamingResponse):
         """Send the stream; give up if the client does not read it."""
         try:
             self._first = await anext(self._pieces)
-            async with asyncio.timeout(self._seconds + _LINGER):
+            async with asyncio.timeout(self._answering.seconds + _LINGER):
                 await super().__call__(scope, receive, send)
         except TimeoutError:
             raise Problem(499, "gone", "the client does not read the reply") from None
@@ -230,13 +238,3 @@ class AnswerStream(StreamingResponse):
             yield self._render(Problem(500, "internal", "internal error; see the log of the service"))
         if self._last:
             yield self._last
-
-
-def finish_of(answer: Answer) -> str:
-    """Return the finish reason of an answer in OpenAI's terms."""
-    return "stop" if answer.finish in (None, "stop") else "length"
-
-
-def now() -> int:
-    """Return the seconds since 1970, as in OpenAI's objects."""
-    return int(time.time())

@@ -7,23 +7,32 @@ import hashlib
 import hmac
 import re
 import time
-from collections.abc import MutableMapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ketrag_fast.apps.server import page
 from ketrag_fast.apps.server.options import is_local
-from ketrag_fast.apps.server.problems import LATE, Problem, error_json, log, status_of, stopping
-from ketrag_fast.apps.server.replies import JSON, json_bytes, log_text
+from ketrag_fast.apps.server.replies import (
+    JSON,
+    LATE,
+    Problem,
+    error_json,
+    json_bytes,
+    log,
+    log_text,
+    status_of,
+    stopping,
+)
 from ketrag_fast.errors import KetragError
+from ketrag_fast.page.assets import FILES
 
 if TYPE_CHECKING:
     from ketrag_fast.apps.server.service import Service
 
-_OPEN: Final = frozenset((*page.FILES, "/health", "/ready", "/openapi.json"))
+_OPEN: Final = frozenset((*FILES, "/health", "/ready", "/openapi.json"))
 """Paths that need no token, because they reveal nothing about any document."""
 HEADERS: Final = (
     (b"x-content-type-options", b"nosniff"),
@@ -76,7 +85,7 @@ class Guard:
         try:
             _check_unambiguous(scope)
             self._host(headers)
-            if origin is not None and self._foreign(origin, headers):
+            if origin is not None and _is_foreign(origin, headers):
                 if origin not in self._origins:
                     raise Problem(403, "foreign_origin", "pages of other origins may not use this service")
                 extra += [(b"access-control-allow-origin", origin.encode("latin-1")), (b"vary", b"origin")]
@@ -93,7 +102,7 @@ class Guard:
                 raise
             await self.reply(stopping(), scope)(scope, receive, out)
         except Exception as error:  # noqa: BLE001 - a reply with a code, never a traceback
-            if begun or status_of_any(error) == 499:
+            if begun or getattr(error, "status", 500) == 499:
                 if not isinstance(error, Problem):
                     log.exception("a reply was interrupted at %s", log_text(scope["path"]))
                 return
@@ -117,7 +126,7 @@ class Guard:
             data = openai_error(data, status, getattr(error, "param", None))
         return Response(json_bytes(data), status, getattr(error, "headers", None), JSON)
 
-    def _host(self, headers: MutableMapping[bytes, bytes]) -> None:
+    def _host(self, headers: Mapping[bytes, bytes]) -> None:
         """Reject unknown host names, which may be a DNS rebinding attack."""
         if self._any_host:
             return
@@ -127,13 +136,7 @@ class Guard:
                 421, "unknown_host", "the request names another host", hint="--allow-host NAME permits one"
             )
 
-    def _foreign(self, origin: str, headers: MutableMapping[bytes, bytes]) -> bool:
-        try:
-            return urlsplit(origin).netloc.lower() != headers.get(b"host", b"").decode("latin-1").lower()
-        except ValueError:
-            return True
-
-    def _authorised(self, headers: MutableMapping[bytes, bytes]) -> None:
+    def _authorised(self, headers: Mapping[bytes, bytes]) -> None:
         kind, _, secret = headers.get(b"authorization", b"").partition(b" ")
         is_valid = hmac.compare_digest(_digest(secret.strip()), self._token or b"")
         if not is_valid or kind.lower() != b"bearer":
@@ -157,9 +160,11 @@ def openai_error(data: dict[str, Any], status: int, param: str | None = None) ->
     return {"error": {"message": message, "type": kind, "param": param, "code": data["code"]}}
 
 
-def status_of_any(error: Exception) -> int:
-    """Return the HTTP status of an exception."""
-    return status_of(error) if isinstance(error, KetragError) else 500
+def _is_foreign(origin: str, headers: Mapping[bytes, bytes]) -> bool:
+    try:
+        return urlsplit(origin).netloc.lower() != headers.get(b"host", b"").decode("latin-1").lower()
+    except ValueError:
+        return True
 
 
 def host_of(text: str) -> str | None:

@@ -6,58 +6,330 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from starlette.requests import Request
 from starlette.responses import Response
 
-from ketrag_fast.apps.server.indexes import OpenIndex
-from ketrag_fast.apps.server.problems import Problem, stopping, without_paths
-from ketrag_fast.apps.server.replies import json_bytes, json_reply
+from ketrag_fast.apps.server.endpoints import INDEX, Call, Endpoint, Field, Shape
+from ketrag_fast.apps.server.replies import Problem, stopping, without_paths
 from ketrag_fast.apps.server.service import Service
-from ketrag_fast.base.progress import Callback
-from ketrag_fast.types import Listed
+from ketrag_fast.base.config import Settings, names
+from ketrag_fast.errors import InputError
+from ketrag_fast.index import Index
+from ketrag_fast.types import BuildReport, Document, Listed
 
 _MOST: Final = 1000
-DOCUMENT_ORDERS: Final[dict[str, Callable[[Listed], Any]]] = {
+_LARGEST: Final = 10**12
+_NAME: Final = 500
+_ORDERS: Final[dict[str, Callable[[Listed], Any]]] = {
     "title": lambda one: (one.title or one.document).casefold(),
     "document": lambda one: one.document.casefold(),
     "units": lambda one: one.units,
 }
-"""Orders of `GET /v1/documents`; a minus sign before the name reverses them."""
-_NEIGHBOURS: Final = 20
-_NAME: Final = 500
-_FILTER: Final = 2000
+"""Orders of the list of documents; a minus sign before the name reverses them."""
 
 
-def requested_index(request: Request, *parameters: str) -> tuple[Service, OpenIndex]:
-    """Return the service, and the index named by `?index=`. Raises Problem 422 for unknown parameters,
-    because a misspelt `filter` must not be ignored.
-    """
-    service: Service = request.app.state.service
-    for name in sorted(set(request.query_params.keys()).difference(parameters, ("index",))):
+def _count(text: str, most: int = _LARGEST, least: int = 0) -> Field:
+    return Field("integer", text, least=least, most=most)
+
+
+_GRAPH: Final[Shape] = {
+    "index": INDEX,
+    "graph": Field("string", "walk, skeleton, ...; default: the first graph of the index"),
+    "around": Field(
+        "array",
+        "names of nodes, or numbers such as #12; repeatable",
+        most=100,
+        items=Field("string", "a name", required=True, most=_NAME),
+    ),
+    "to": Field("string", "draw the shortest path from `around` to this node", most=_NAME),
+    "question": Field("string", "draw the surroundings of the passages that answer it"),
+    "limit": _count("maximum number of nodes", 100_000, least=1),
+    "filter": Field("string", "draw the graph of the documents with matching metadata only"),
+    "generation": _count("generation that the numbers in `around` are from"),
+}
+_PASSAGE: Final[Shape] = {
+    "unit": Field("integer", "number of a passage", required=True, least=0),
+    "index": INDEX,
+    "before": _count("number of passages before it", 20),
+    "after": _count("number of passages after it", 20),
+    "generation": _count("generation that the number is from"),
+}
+_LIST: Final[Shape] = {
+    "index": INDEX,
+    "first": _count("number of the first document to list"),
+    "count": _count("maximum number of documents", _MOST),
+    "containing": Field("string", "text that the id or title must contain", most=_NAME),
+    "filter": Field("string", "list only documents with matching metadata"),
+    "theme": Field("string", "list only documents of this theme of `/v1/themes`, such as 2.1"),
+    "sort": Field(
+        "string",
+        "order of the list (default: that of the index)",
+        choices=tuple(f"{sign}{name}" for name in _ORDERS for sign in ("", "-")),
+    ),
+    "preview": _count("characters of the text to show", _MOST),
+}
+_CHANGE: Final[Shape] = {
+    "index": Field("string", "index name; default: the first index", most=64),
+    "documents": Field(
+        "array",
+        "documents to add; a document with the same id is replaced",
+        least=1,
+        most=10_000,
+        items=Field(
+            "object",
+            "a document",
+            required=True,
+            fields={
+                "id": Field("string", "unique id", required=True, least=1, most=1000),
+                "text": Field("string", "full text", required=True),
+                "title": Field("string", "title", most=10_000),
+                "metadata": Field("object", "metadata for filters, returned with each passage"),
+            },
+        ),
+    ),
+    "remove": Field(
+        "array",
+        "documents to remove: ids, or patterns of ids with * and ?",
+        least=1,
+        most=10_000,
+        items=Field("string", "an id", required=True, least=1, most=1000),
+    ),
+}
+
+
+def index_endpoints() -> list[Endpoint]:
+    """Return the endpoints that show or change an index."""
+    one = {"index": INDEX}
+    name = Field("string", "name of an entity, a concept, ...", required=True, least=1, most=_NAME)
+    kind = Field("string", "entity, concept, ...", most=_NAME)
+    themes_filter = Field("string", "themes of the documents with matching metadata only")
+    past = _count("maximum number of past builds", _MOST)
+    return [
+        Endpoint("GET", "/v1/indexes", indexes, "List the indexes"),
+        Endpoint("GET", "/v1/stats", stats, "Statistics of an index", one),
+        Endpoint("GET", "/v1/fields", fields, "Metadata fields of the documents, for filters", one),
+        Endpoint(
+            "GET",
+            "/v1/builds",
+            builds,
+            "Progress of a build that runs now, and past builds",
+            {**one, "count": past},
+        ),
+        Endpoint(
+            "GET", "/v1/themes", themes, "What the documents are about", {**one, "filter": themes_filter}
+        ),
+        Endpoint("GET", "/v1/graph", graph, "Kinds of names in the graphs of an index", one),
+        Endpoint(
+            "GET",
+            "/v1/graph/{name:path}",
+            node,
+            "Look up a name in the graphs",
+            {"name": name, **one, "kind": kind},
+        ),
+        Endpoint(
+            "GET",
+            "/v1/graph-view",
+            graph_view,
+            "Draw a graph, or the surroundings of names or of a question",
+            _GRAPH,
+        ),
+        Endpoint(
+            "GET",
+            "/v1/passages/{unit}",
+            passage,
+            "Read a passage and its neighbours, with the metadata of the document",
+            _PASSAGE,
+        ),
+        Endpoint("GET", "/v1/documents", documents, "List documents with their metadata", _LIST),
+        Endpoint(
+            "POST",
+            "/v1/documents",
+            change_documents,
+            "Add and remove documents, if the service allows it",
+            _CHANGE,
+            "ketrag/index/1",
+        ),
+    ]
+
+
+def health_endpoints() -> list[Endpoint]:
+    """Return the endpoints for monitoring."""
+    return [
+        Endpoint("GET", "/health", health, "Report whether the process answers", is_open=True),
+        Endpoint("GET", "/ready", ready, "Report whether indexes are open and models loaded", is_open=True),
+        Endpoint("GET", "/metrics", metrics, "Prometheus metrics", kinds=("text/plain",)),
+    ]
+
+
+def indexes(call: Call) -> dict[str, Any]:
+    """Return names, generations and modes of the indexes."""
+    rows = [
+        {
+            "name": entry.name,
+            "generation": entry.index.generation,
+            "digest": entry.index.digest,
+            "documents": entry.index.inspect.document_count,
+            "modes": list(entry.index.modes),
+            "kinds": list(entry.index.inspect.kinds),
+            "graphs": list(entry.index.inspect.graphs()),
+            "answers": entry.index.inspect.has_answer_llm,
+            "examples": list(entry.index.inspect.examples()),
+        }
+        for entry in call.service.indexes
+    ]
+    return {"schema": "ketrag/indexes/1", "indexes": rows, "writable": call.service.options.writable}
+
+
+def stats(call: Call) -> Any:
+    """Return statistics of an index."""
+    entry = call.entry
+    data = {"schema": "ketrag/stats/1", **entry.index.stats(), "path": entry.name}
+    return _clean(data, call.service.indexes.folders)
+
+
+def fields(call: Call) -> dict[str, Any]:
+    """Return the metadata fields that filters can use."""
+    entry = call.entry
+    return {
+        "schema": "ketrag/fields/1",
+        "index": entry.name,
+        "fields": list(entry.index.inspect.fields()),
+    }
+
+
+def builds(call: Call) -> dict[str, Any]:
+    """Return the progress of a build that runs now, and the past builds."""
+    entry = call.entry
+    inspect = entry.index.inspect
+    return {
+        "schema": "ketrag/builds/1",
+        "index": entry.name,
+        "running": inspect.running_build(),
+        "builds": [one.to_json() for one in inspect.builds(call.values.get("count", 20))],
+    }
+
+
+def themes(call: Call) -> dict[str, Any]:
+    """Return what the documents are about."""
+    entry = call.entry
+    found = entry.index.themes(filter=call.values.get("filter"), progress=_in_time(call.service))
+    return {**found.to_json(), "index": entry.name}
+
+
+def graph(call: Call) -> dict[str, Any]:
+    """Return the kinds of nodes in the graphs of an index."""
+    entry = call.entry
+    inspect = entry.index.inspect
+    return {
+        "schema": "ketrag/graph/1",
+        "index": entry.name,
+        "kinds": list(inspect.kinds),
+        "graphs": list(inspect.graphs()),
+        "missing": inspect.missing_graphs(),
+    }
+
+
+def node(call: Call) -> Any:
+    """Return an entity, a concept, ... with its neighbours."""
+    return call.entry.index.inspect.node(call.values["name"], call.values.get("kind")).to_json()
+
+
+def graph_view(call: Call) -> dict[str, Any]:
+    """Return a picture of a graph, or of the surroundings of names or of a question."""
+    entry, values = call.entry, {**call.values}
+    _require_generation(call)
+    graphs = entry.index.inspect.graphs()
+    name = values.pop("graph", None) or next(iter(graphs), None)
+    if name is None:
+        raise Problem(422, "mode_unavailable", "this index has no graph", hint="ketrag index --modes auto")
+    in_time = _in_time(call.service)
+    options = {key: value for key, value in values.items() if key not in ("index", "generation")}
+    view = entry.index.inspect.graph(name, progress=lambda done, total: in_time((done, total)), **options)
+    return {**view.to_json(), "index": entry.name, "graphs": list(graphs)}
+
+
+def passage(call: Call) -> dict[str, Any]:
+    """Return a passage, its neighbours and the metadata of its document."""
+    values, inspect = call.values, call.entry.index.inspect
+    _require_generation(call)
+    unit = values["unit"]
+    try:
+        spans = inspect.around(unit, values.get("before", 1), values.get("after", 1))
+        metadata = inspect.metadata(unit)
+    except InputError as error:
+        raise Problem(404, "unknown_passage", error.message) from None
+    rows = [
+        {"unit": one, **span.to_json(), "location": inspect.location(one, span.start, span.end)}
+        for one, span in spans
+    ]
+    return {"schema": "ketrag/passages/1", "unit": unit, "metadata": metadata, "passages": rows}
+
+
+def documents(call: Call) -> dict[str, Any]:
+    """Return ids, titles and metadata of documents, in pages."""
+    values, entry = call.values, call.entry
+    inspect, sort = entry.index.inspect, values.get("sort", "")
+    first, count, length = (values.get("first", 0), values.get("count", 100), values.get("preview", 0))
+    chosen: dict[str, Any] = {name: values.get(name) for name in ("filter", "theme")}
+    chosen |= {"containing": values.get("containing", ""), "progress": _in_time(call.service)}
+    if sort:
+        listed = inspect.documents(**chosen)
+        listed.sort(key=_ORDERS[sort.removeprefix("-")], reverse=sort.startswith("-"))
+        listed = listed[first : first + count]
+    else:
+        listed = inspect.documents(first, count, **chosen)
+
+    def beginning(one: Listed) -> str:
+        return inspect.around(one.unit, 0, 0)[0][1].text[:length] if one.units else ""
+
+    return {
+        "schema": "ketrag/documents/1",
+        "index": entry.name,
+        "total": inspect.document_count,
+        "first": first,
+        "documents": [one.to_json() | ({"preview": beginning(one)} if length else {}) for one in listed],
+    }
+
+
+async def change_documents(call: Call) -> Any:
+    """Change the documents; reply once the new generation is published and in use here."""
+    service, body = call.service, call.values
+    if not service.options.writable:
+        hint = "start it with --allow-write"
+        raise Problem(403, "read_only", "this service is read-only", hint=hint, param="documents")
+    entry = call.entry
+    if not body.get("documents") and not body.get("remove"):
+        raise Problem(422, "bad_request", "the request has neither documents nor remove", param="documents")
+    added = [
+        Document(one["id"], one["text"], one.get("title", ""), one.get("metadata", {}))
+        for one in body.get("documents", ())
+    ]
+    if entry.writing.locked():
         raise Problem(
-            422,
-            "bad_request",
-            f"unknown parameter {name[:64]!r}",
-            hint=f"parameters are: {', '.join(('index', *parameters))}",
-            param=name[:64],
+            409,
+            "index_locked",
+            "the documents of this index are being changed",
+            hint="retry later, with many documents in one request",
+            headers={"Retry-After": "1"},
         )
-    return service, service.indexes.find(request.query_params.get("index"))
+    async with entry.writing:
+        report = await service.aside(_apply_change, service, entry.index, added, body.get("remove", ()))
+    return _clean(report.to_json(), service.indexes.folders)
 
 
-def number(request: Request, name: str, default: int, most: int) -> int:
-    """Return a number of the query string. Raises Problem 422 if it is not a number or out of bounds."""
-    text = request.query_params.get(name)
-    if text is None:
-        return default
-    if not (text.isascii() and text.isdigit() and len(text) < 19 and int(text) <= most):
-        raise Problem(422, "bad_request", f"{name}: must be a number from 0 to {most:,}", param=name)
-    return int(text)
+def _apply_change(service: Service, opened: Index, added: list[Document], removed: list[str]) -> BuildReport:
+    """Update the index, on a thread. It keeps its build settings; a build stops when the service does."""
+    settings = {name: value for name, value in service.options.settings.items() if name in names("run")}
+    with Index.open(opened.path, settings=Settings(**settings)) as index:
+        report = index.update(add=added, remove=removed, progress=lambda _: not service.stopping)
+    opened.refresh(warm=True)
+    service.indexes.on_change()
+    return report
 
 
-def require_generation(request: Request, entry: OpenIndex) -> None:
+def _require_generation(call: Call) -> None:
     """Raise Problem 409 if a request has unit numbers of a generation that has been replaced."""
-    open_now = entry.index.generation
-    if number(request, "generation", open_now, 10**12) != open_now:
+    open_now = call.entry.index.generation
+    if call.values.get("generation", open_now) != open_now:
         raise Problem(
             409,
             "generation_replaced",
@@ -66,213 +338,39 @@ def require_generation(request: Request, entry: OpenIndex) -> None:
         )
 
 
-async def stats(request: Request) -> Response:
-    """Serve `GET /v1/stats`: statistics of an index."""
-    service, entry = requested_index(request)
-    data = await service.aside(entry.index.stats)
-    data = {"schema": "ketrag/stats/1", **data, "path": entry.name}
-    return json_reply(clean(data, service.indexes.folders))
-
-
-async def graph(request: Request) -> Response:
-    """Serve `GET /v1/graph`: the kinds of nodes in the graphs of an index."""
-    service, entry = requested_index(request)
-    inspect = entry.index.inspect
-    kinds, graphs = await service.aside(lambda: (inspect.kinds, inspect.graphs()))
-    return json_reply(
-        {
-            "schema": "ketrag/graph/1",
-            "index": entry.name,
-            "kinds": list(kinds),
-            "graphs": list(graphs),
-            "missing": inspect.missing_graphs(),
-        }
-    )
-
-
-async def node(request: Request) -> Response:
-    """Serve `GET /v1/graph/NAME`: an entity, a concept, ... with its neighbours."""
-    service, entry = requested_index(request, "kind")
-    name, kind = request.path_params["name"], request.query_params.get("kind")
-    if len(name) > _NAME or len(kind or "") > _NAME:
-        raise Problem(422, "bad_request", f"the name or kind is longer than {_NAME} characters")
-    entity = await service.aside(entry.index.inspect.node, name, kind)
-    return Response(await service.aside(lambda: json_bytes(entity.to_json())), media_type="application/json")
-
-
-async def passage(request: Request) -> Response:
-    """Serve `GET /v1/passages/UNIT`: a passage, its neighbours and the metadata of its document."""
-    service, entry = requested_index(request, "before", "after", "generation")
-    text = request.path_params["unit"]
-    if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise Problem(422, "bad_request", "unit: must be the number of a passage")
-    require_generation(request, entry)
-    before, after = (number(request, side, 1, _NEIGHBOURS) for side in ("before", "after"))
-    try:
-        spans = await service.aside(entry.index.inspect.around, int(text), before, after)
-        metadata = await service.aside(entry.index.inspect.metadata, int(text))
-    except ValueError as error:
-        raise Problem(404, "unknown_passage", getattr(error, "message", "unknown")) from None
-    rows = [
-        {
-            "unit": unit,
-            **span.to_json(),
-            "location": entry.index.inspect.location(unit, span.start, span.end),
-        }
-        for unit, span in spans
-    ]
-    data = {"schema": "ketrag/passages/1", "unit": int(text), "metadata": metadata, "passages": rows}
-    return json_reply(data)
-
-
-async def fields(request: Request) -> Response:
-    """Serve `GET /v1/fields`: the metadata fields that filters can use."""
-    service, entry = requested_index(request)
-    names = await service.aside(entry.index.inspect.fields)
-    return json_reply({"schema": "ketrag/fields/1", "index": entry.name, "fields": list(names)})
-
-
-async def themes(request: Request) -> Response:
-    """Serve `GET /v1/themes`: what the documents are about."""
-    service, entry = requested_index(request, "filter")
-    condition = read_filter(request)
-    in_time = until_late(service)
-
-    def reply() -> bytes:
-        found = entry.index.themes(filter=condition, progress=in_time)
-        return json_bytes({**found.to_json(), "index": entry.name})
-
-    return Response(await service.aside(reply), media_type="application/json")
-
-
-def until_late(service: Service) -> Callback:
+def _in_time(service: Service) -> Callable[[object], bool]:
     """Return a callback that stops work at the deadline of requests, and when the service stops."""
     until = time.monotonic() + service.options.deadline
     return lambda _: time.monotonic() < until and not service.stopping
 
 
-def read_filter(request: Request) -> str | None:
-    """Return the filter of the query string. Raises Problem 422 if it is too long."""
-    condition = request.query_params.get("filter")
-    if condition is not None and len(condition) > _FILTER:
-        raise Problem(422, "bad_request", f"filter: at most {_FILTER:,} characters", param="filter")
-    return condition
-
-
-async def documents(request: Request) -> Response:
-    """Serve `GET /v1/documents`: ids, titles and metadata, in pages."""
-    known = ("first", "count", "containing", "filter", "theme", "sort", "preview")
-    service, entry = requested_index(request, *known)
-    first, count = number(request, "first", 0, 10**12), number(request, "count", 100, _MOST)
-    text = request.query_params.get("containing", "")[:_NAME]
-    condition = read_filter(request)
-    sort = request.query_params.get("sort", "")
-    if sort and sort.removeprefix("-") not in DOCUMENT_ORDERS:
-        names = ", ".join(DOCUMENT_ORDERS)
-        raise Problem(422, "bad_request", f"sort: must be one of {names}, or -title and so on", param="sort")
-    length = number(request, "preview", 0, _MOST)
-    theme = request.query_params.get("theme")
-    inspect, in_time = entry.index.inspect, until_late(service)
-
-    def rows() -> list[dict[str, Any]]:
-        if sort:
-            every = inspect.documents(containing=text, filter=condition, theme=theme, progress=in_time)
-            every.sort(key=DOCUMENT_ORDERS[sort.removeprefix("-")], reverse=sort.startswith("-"))
-            listed = every[first : first + count]
-        else:
-            listed = inspect.documents(first, count, text, condition, theme, in_time)
-        return [one.to_json() | ({"preview": beginning(one)} if length else {}) for one in listed]
-
-    def beginning(one: Listed) -> str:
-        return inspect.around(one.unit, 0, 0)[0][1].text[:length] if one.units else ""
-
-    shown = await service.aside(rows)
-    total = await service.aside(lambda: inspect.document_count)
-    return json_reply(
-        {
-            "schema": "ketrag/documents/1",
-            "index": entry.name,
-            "total": total,
-            "first": first,
-            "documents": shown,
-        }
-    )
-
-
-async def builds(request: Request) -> Response:
-    """Serve `GET /v1/builds`: the progress of a build that runs now, and the past builds."""
-    service, entry = requested_index(request, "count")
-    count = number(request, "count", 20, _MOST)
-    inspect = entry.index.inspect
-    running, past = await service.aside(lambda: (inspect.running_build(), inspect.builds(count)))
-    return json_reply(
-        {
-            "schema": "ketrag/builds/1",
-            "index": entry.name,
-            "running": running,
-            "builds": [one.to_json() for one in past],
-        }
-    )
-
-
-async def indexes(request: Request) -> Response:
-    """Serve `GET /v1/indexes`: names, generations and modes."""
-    service: Service = request.app.state.service
-
-    def rows() -> list[dict[str, Any]]:
-        return [
-            {
-                "name": entry.name,
-                "generation": entry.index.generation,
-                "digest": entry.index.digest,
-                "documents": entry.index.inspect.document_count,
-                "modes": list(entry.index.modes),
-                "kinds": list(entry.index.inspect.kinds),
-                "graphs": list(entry.index.inspect.graphs()),
-                "answers": entry.index.inspect.has_answer_llm,
-                "examples": list(entry.index.inspect.examples()),
-            }
-            for entry in service.indexes
-        ]
-
-    return json_reply(
-        {
-            "schema": "ketrag/indexes/1",
-            "indexes": await service.aside(rows),
-            "writable": service.options.writable,
-        }
-    )
-
-
-def clean(data: Any, folders: tuple[tuple[str, str], ...]) -> Any:
+def _clean(data: Any, folders: tuple[tuple[str, str], ...]) -> Any:
     """Remove paths of this machine, which reports of failed files contain, from JSON data."""
     if isinstance(data, dict):
-        return {name: clean(value, folders) for name, value in data.items()}
+        return {name: _clean(value, folders) for name, value in data.items()}
     if isinstance(data, list):
-        return [clean(value, folders) for value in data]
+        return [_clean(value, folders) for value in data]
     return without_paths(data, folders) if isinstance(data, str) else data
 
 
-async def health(request: Request) -> Response:
-    """Serve `GET /health`: 200 while the process runs."""
-    return json_reply({"schema": "ketrag/health/1", "status": "ok"})
+async def health(call: Call) -> dict[str, str]:
+    """Reply while the process runs."""
+    return {"schema": "ketrag/health/1", "status": "ok"}
 
 
-async def ready(request: Request) -> Response:
-    """Serve `GET /ready`: 200 once indexes are open and models loaded; 503 while the service starts or
-    stops."""
-    service: Service = request.app.state.service
-    if service.stopping:
+async def ready(call: Call) -> dict[str, str]:
+    """Reply once indexes are open and models loaded; raise Problem 503 while the service starts or stops."""
+    if call.service.stopping:
         raise stopping()
-    if not service.ready:
+    if not call.service.ready:
         raise Problem(503, "starting", "the service is starting", headers={"Retry-After": "1"})
-    return json_reply({"schema": "ketrag/health/1", "status": "ready"})
+    return {"schema": "ketrag/health/1", "status": "ready"}
 
 
-async def metrics(request: Request) -> Response:
-    """Serve `GET /metrics`, for Prometheus."""
-    service: Service = request.app.state.service
-    service.metrics.waiting.set(service.batcher.waiting + service.waiting_in_front())
+async def metrics(call: Call) -> Response:
+    """Return the metrics in Prometheus's format."""
+    service = call.service
+    service.metrics.waiting.set(service.waiting + service.waiting_in_front())
     for entry in service.indexes:
         service.metrics.generation.labels(entry.name).set(entry.index.generation)
     return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")

@@ -25,6 +25,7 @@ from mcp.types import (
 )
 from pydantic import ValidationError
 
+_CANCELLED: Final = "notifications/cancelled"
 _LONGEST_ID: Final = 1000
 _LONGEST_WAIT: Final = 600.0
 """Seconds that an answer may take after the end of the input."""
@@ -34,45 +35,15 @@ async def serve_pipes(server: MCPServer[Any]) -> None:
     """Serve until standard input ends and all of its requests have a reply."""
     inner = server._lowlevel_server  # what `run_stdio_async` runs; it takes no streams
     async with stdio_server() as (messages, replies):
-        open_requests = _OpenRequests()
-        await inner.run(
-            _Readable(messages, replies, open_requests),
-            _Replies(replies, open_requests),
-            inner.create_initialization_options(),
-        )
-
-
-class _OpenRequests:
-    """Ids of requests that have no reply yet."""
-
-    def __init__(self) -> None:
-        self._ids: set[str | int | None] = set()
-        self._all_closed = anyio.Event()
-
-    def add(self, number: str | int | None) -> None:
-        """Add a request."""
-        self._ids.add(number)
-
-    def close(self, number: object) -> None:
-        """Remove a request that was answered, or that the client has cancelled."""
-        if isinstance(number, (str, int)):
-            self._ids.discard(number)
-        if not self._ids:
-            self._all_closed.set()
-            self._all_closed = anyio.Event()
-
-    async def wait(self) -> None:
-        """Wait until every request has its reply."""
-        with anyio.move_on_after(_LONGEST_WAIT):
-            while self._ids:
-                await self._all_closed.wait()
+        answers = _Replies(replies)
+        await inner.run(_Messages(messages, answers), answers, inner.create_initialization_options())
 
 
 class _Stream:
-    """A stream of the transport, with its requests; closed at the end of a `with` block."""
+    """A stream of the transport, closed at the end of a `with` block."""
 
-    def __init__(self, stream: Any, open_requests: _OpenRequests) -> None:
-        self._stream, self._open_requests = stream, open_requests
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
 
     async def aclose(self) -> None:
         """Close the stream."""
@@ -86,7 +57,29 @@ class _Stream:
 
 
 class _Replies(_Stream):
-    """A stream for messages to the client, which closes the requests that they answer."""
+    """A stream for messages to the client, and the requests that have no reply yet."""
+
+    def __init__(self, stream: Any) -> None:
+        super().__init__(stream)
+        self._open: set[str | int | None] = set()
+        self._has_changed = anyio.Event()
+
+    def expect(self, number: str | int | None) -> None:
+        """Note a request."""
+        self._open.add(number)
+
+    def close(self, number: object) -> None:
+        """Forget a request that was answered, or that the client has cancelled."""
+        if isinstance(number, (str, int)):
+            self._open.discard(number)
+        self._has_changed.set()
+        self._has_changed = anyio.Event()
+
+    async def wait(self) -> None:
+        """Wait until every request has its reply."""
+        with anyio.move_on_after(_LONGEST_WAIT):
+            while self._open:
+                await self._has_changed.wait()
 
     async def send(self, item: SessionMessage) -> None:
         """Send a message."""
@@ -94,14 +87,14 @@ class _Replies(_Stream):
             await self._stream.send(item)
         finally:
             if isinstance(item.message, (JSONRPCResponse, JSONRPCError)):
-                self._open_requests.close(item.message.id)
+                self.close(item.message.id)
 
 
-class _Readable(_Stream):
+class _Messages(_Stream):
     """The valid messages of a stream; invalid ones are answered with an error here."""
 
-    def __init__(self, messages: Any, replies: Any, open_requests: _OpenRequests) -> None:
-        super().__init__(messages, open_requests)
+    def __init__(self, stream: Any, replies: _Replies) -> None:
+        super().__init__(stream)
         self._replies = replies
 
     @property
@@ -115,21 +108,18 @@ class _Readable(_Stream):
             try:
                 item: SessionMessage | Exception = await self._stream.receive()
             except anyio.EndOfStream:
-                await self._open_requests.wait()
+                await self._replies.wait()
                 raise
             if isinstance(item, SessionMessage):
-                self._note(item)
+                message = item.message
+                if isinstance(message, JSONRPCRequest):
+                    self._replies.expect(message.id)
+                elif isinstance(message, JSONRPCNotification) and message.method == _CANCELLED:
+                    self._replies.close((message.params or {}).get("requestId"))
                 return item
             reply = error_reply(item)
             if reply is not None:
                 await self._replies.send(SessionMessage(reply))
-
-    def _note(self, item: SessionMessage) -> None:
-        message = item.message
-        if isinstance(message, JSONRPCRequest):
-            self._open_requests.add(message.id)
-        elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
-            self._open_requests.close((message.params or {}).get("requestId"))
 
     def __aiter__(self) -> Self:
         return self

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ketrag_fast.apps.cli.terminal import display_path
 from ketrag_fast.kernels import count_tokens
-from ketrag_fast.types import Context, Excerpt, Files, Hit, Hits, Match, Passage, Place, Theme, Themes
+from ketrag_fast.types import Answer, Context, Excerpt, Files, Hit, Hits, Match, Passage, Place, Theme, Themes
 from ketrag_fast.types.contexts import NOTHING_FITS
 from ketrag_fast.types.wording import counted
 
@@ -312,6 +312,18 @@ def survey_reply(context: Context, tokens: int) -> Reply:
     end = "[read(path) shows a document, themes() all themes]"
     data = {**context.to_json(), "passages": [passage.to_json() for passage in shown]}
     return Reply("\n\n".join([*blocks, end]), data)
+
+
+def answer_reply(answer: Answer) -> Reply:
+    """Return an answer and the documents that it cites."""
+    cited = [(one.number, one.passage) for one in answer.citations]
+    lines = [f"[{number}] {passage.document} | {passage.title}" for number, passage in cited]
+    text = answer.text or "There is no answer: use search to see the passages."
+    rows = [
+        {"number": number, "document": passage.document, "text": passage.said} for number, passage in cited
+    ]
+    data = {"answer": answer.text, "reason": answer.reason, "citations": rows}
+    return Reply("\n".join([text, *lines, *(f"[{one}]" for one in answer.warnings)]), data)
 
 
 def _theme(theme: Theme) -> str:

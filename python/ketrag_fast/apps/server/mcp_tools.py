@@ -8,6 +8,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
+from inspect import Parameter, signature
 from typing import Annotated, Any, Final
 
 from mcp.server.caching import CacheHint
@@ -23,7 +24,6 @@ from starlette.middleware import Middleware
 
 from ketrag_fast.apps.cli.search import merge_hits
 from ketrag_fast.apps.server.guard import Guard
-from ketrag_fast.apps.server.indexes import Indexes, OpenIndex
 from ketrag_fast.apps.server.mcp_pipes import serve_pipes
 from ketrag_fast.apps.server.mcp_text import (
     MOST_HITS,
@@ -32,6 +32,7 @@ from ketrag_fast.apps.server.mcp_text import (
     TOKENS,
     Paths,
     Reply,
+    answer_reply,
     grep_reply,
     list_reply,
     read_reply,
@@ -40,12 +41,12 @@ from ketrag_fast.apps.server.mcp_text import (
     themes_reply,
 )
 from ketrag_fast.apps.server.options import ServerOptions, is_local
-from ketrag_fast.apps.server.problems import error_json
-from ketrag_fast.apps.server.service import Service
+from ketrag_fast.apps.server.replies import error_json
+from ketrag_fast.apps.server.service import Indexes, OpenIndex, Service
 from ketrag_fast.errors import KetragError, UnknownName
 from ketrag_fast.query.query import MOST_HOPS
 from ketrag_fast.query.themes.question import SURVEY, asks_about_the_whole
-from ketrag_fast.types import Excerpt, Match
+from ketrag_fast.types import Match
 from ketrag_fast.types.wording import counted
 
 _READS: Final = ToolAnnotations(
@@ -156,20 +157,16 @@ def create_mcp_server(indexes: Indexes, *, local: bool) -> MCPServer[Any]:
 
     own = _Tools(indexes, local)
     calls = tool_calls(own)
-    if not any(entry.index.inspect.can_answer for entry in indexes):
+    if not any(entry.index.inspect.has_answer_llm for entry in indexes):
         del calls["ask"]
-    names = "; ".join(map(_about, indexes))
     server = _Server(
         "ketrag",
         title="ketrag",
         description="Search in indexed documents",
-        instructions=_INSTRUCTIONS.format(indexes=names),
+        instructions=_INSTRUCTIONS.format(indexes="; ".join(map(_about, indexes))),
         version=__version__,
         log_level="WARNING",
-        tools=[
-            _strict(Tool.from_function(call, name, annotations=_READS, structured_output=False))
-            for name, call in calls.items()
-        ],
+        tools=[own.tool(name, call) for name, call in calls.items()],
         cache_hints={"tools/list": _DAY, "resources/templates/list": _DAY, "server/discover": _DAY},
     )
     server.resource(
@@ -196,15 +193,6 @@ def _about(entry: OpenIndex) -> str:
     return f"{entry.name}: {count}" + (f", {text}" if text else "")
 
 
-def _strict(tool: Tool) -> Tool:
-    """Let a tool refuse arguments that it does not have: a misspelt `filter` must not return everything."""
-    model = tool.fn_metadata.arg_model  # made for this tool alone
-    model.model_config["extra"] = "forbid"
-    model.model_rebuild(force=True)
-    tool.parameters = model.model_json_schema(by_alias=True)
-    return tool
-
-
 class _Tools:
     """The tools. Names, parameters and docstrings are what an assistant reads."""
 
@@ -212,183 +200,127 @@ class _Tools:
         self._indexes = indexes
         self._paths = Paths(local)
 
-    async def search(
+    def search(
         self,
+        *,
         query: Question,
         limit: Limit = 8,
         hops: Hops = (),
         glob: Glob = None,
-        filter: MetadataFilter = None,  # noqa: A002 - the name in every interface
+        filter: MetadataFilter = None,
         min_score: MinScore = None,
         newest: Newest = False,
         index: IndexName = None,
         max_tokens: Tokens = TOKENS,
-        structured: Structured = False,
-    ) -> CallToolResult:
+    ) -> Reply:
         """Find passages that answer a question, also those that answer it only together.
 
         Returns path:lines, headings and relevance of each passage. The best one is whole, the next two
         have the line that fits best.
         """
+        fields: dict[str, Any] = {"hops": hops, "filter": filter, "min_score": min_score}
+        fields["newest"] = newest or None
+        found = {
+            entry.name: entry.index.search(query, limit, glob=glob, **fields) for entry in self._chosen(index)
+        }
+        if len(found) == 1:
+            hits = found.popitem()[1]
+        else:
+            hits = merge_hits([own.of_index(name) for name, own in found.items()], limit)
+        return search_reply(hits, limit, max_tokens, self._paths).noting(_hint(query))
 
-        def call() -> Reply:
-            entries = self._chosen(index)
-            found = [
-                entry.index.search(
-                    query,
-                    limit,
-                    hops=hops,
-                    glob=glob,
-                    filter=filter,
-                    min_score=min_score,
-                    newest=newest or None,
-                )
-                for entry in entries
-            ]
-            named = [hits.of_index(entry.name) for entry, hits in zip(entries, found, strict=True)]
-            hits = found[0] if len(found) == 1 else merge_hits(named, limit)
-            return search_reply(hits, limit, max_tokens, self._paths).noting(_hint(query))
-
-        return await self._run(call, index, structured)
-
-    async def read(
+    def read(
         self,
         path: Path,
         from_line: FromLine = None,
         lines: LineCount = None,
         index: IndexName = None,
         max_tokens: Tokens = TOKENS,
-        structured: Structured = False,
-    ) -> CallToolResult:
+    ) -> Reply:
         """Read the indexed text of a file, from a line on. Also of PDFs, sheets and mails."""
+        wanted = None
+        if from_line is not None or lines is not None:
+            first = from_line or 1
+            wanted = (first, first + (lines or _LONGEST) - 1)
+        errors = []
+        for name, entry in self._named(index):
+            try:
+                excerpt = replace(entry.index.text(path, wanted), index=name)
+                return read_reply(excerpt, max_tokens, self._paths)
+            except UnknownName as error:
+                errors.append(error)
+        raise next(filter(_is_within, errors), errors[0])
 
-        def call() -> Reply:
-            entries = self._chosen(index)
-            wanted = None
-            if from_line is not None or lines is not None:
-                first = from_line or 1
-                wanted = (first, first + (lines or _LONGEST) - 1)
-            entry, excerpt = _excerpt(entries, path, wanted)
-            name = entry.name if len(entries) > 1 else None
-            return read_reply(replace(excerpt, index=name), max_tokens, self._paths)
-
-        return await self._run(call, index, structured)
-
-    async def grep(
+    def grep(
         self,
+        *,
         pattern: Pattern,
         glob: Glob = None,
         limit: Lines = 50,
-        filter: MetadataFilter = None,  # noqa: A002 - the name in every interface
+        filter: MetadataFilter = None,
         index: IndexName = None,
         max_tokens: Tokens = TOKENS,
-        structured: Structured = False,
-    ) -> CallToolResult:
+    ) -> Reply:
         """Find the lines of the indexed texts that match a regular expression, with path and line number."""
+        matches: list[Match] = []
+        for name, entry in self._named(index):
+            own = entry.index.grep(pattern, glob=glob, limit=limit + 1 - len(matches), filter=filter)
+            matches += [replace(match, index=name) for match in own]
+        return grep_reply(matches, limit, max_tokens, self._paths)
 
-        def call() -> Reply:
-            entries = self._chosen(index)
-            matches: list[Match] = []
-            for entry in entries:
-                own = entry.index.grep(pattern, glob=glob, limit=limit + 1 - len(matches), filter=filter)
-                name = entry.name if len(entries) > 1 else None
-                matches += [replace(match, index=name) for match in own]
-            return grep_reply(matches, limit, max_tokens, self._paths)
-
-        return await self._run(call, index, structured)
-
-    async def list_files(
+    def list_files(
         self,
         glob: Glob = None,
-        filter: MetadataFilter = None,  # noqa: A002 - the name in every interface
+        filter: MetadataFilter = None,
         index: IndexName = None,
         max_tokens: Tokens = TOKENS,
-        structured: Structured = False,
-    ) -> CallToolResult:
+    ) -> Reply:
         """List the indexed files with their titles, or folders with numbers of files if there are many."""
+        files = [(name, entry.index.files(glob, filter=filter)) for name, entry in self._named(index)]
+        described: dict[str, str] = {}
+        for entry in self._chosen(index):
+            described |= entry.index.descriptions()
+        described.pop("", None)  # of the whole index, which the instructions have
+        return list_reply(files, described, max_tokens, self._paths)
 
-        def call() -> Reply:
-            entries = self._chosen(index)
-            files = [
-                (entry.name if len(entries) > 1 else None, entry.index.files(glob, filter=filter))
-                for entry in entries
-            ]
-            described = {
-                path: text for entry in entries for path, text in entry.index.descriptions().items() if path
-            }
-            return list_reply(files, described, max_tokens, self._paths)
-
-        return await self._run(call, index, structured)
-
-    async def themes(
+    def themes(
         self,
         theme: ThemeId = None,
         question: WholeQuestion = None,
-        filter: MetadataFilter = None,  # noqa: A002 - the name in every interface
+        filter: MetadataFilter = None,
         index: IndexName = None,
         max_tokens: Tokens = TOKENS,
-        structured: Structured = False,
-    ) -> CallToolResult:
+    ) -> Reply:
         """Show what the documents are about: themes with their terms and sizes, or one with central sentences
         and documents; with a question that no single passage answers, excerpts of many documents by theme.
         """
+        own = self._indexes.find(index).index
+        if question is not None:
+            budget = int(_EXCERPTS * max_tokens)
+            return survey_reply(own.retrieve(question, mode=SURVEY, budget=budget, filter=filter), max_tokens)
+        themes = own.themes(filter=filter)
+        chosen = next((one for one in themes.walk() if one.id == theme), None)
+        if theme is not None and chosen is None:
+            raise UnknownName(f"there is no theme {theme[:20]}", hint="themes() lists those that there are")
+        return themes_reply(themes, chosen, max_tokens)
 
-        def call() -> Reply:
-            own = self._indexes.find(index).index
-            if question is not None:
-                budget = int(_EXCERPTS * max_tokens)
-                context = own.retrieve(question, mode=SURVEY, budget=budget, filter=filter)
-                return survey_reply(context, max_tokens)
-            themes = own.themes(filter=filter)
-            chosen = next((one for one in themes.walk() if one.id == theme), None)
-            if theme is not None and chosen is None:
-                raise UnknownName(
-                    f"there is no theme {theme[:20]}", hint="themes() lists those that there are"
-                )
-            return themes_reply(themes, chosen, max_tokens)
-
-        return await self._run(call, index, structured)
-
-    async def ask(
+    def ask(
         self,
         question: Question,
-        filter: MetadataFilter = None,  # noqa: A002 - the name in every interface
+        filter: MetadataFilter = None,
         index: IndexName = None,
-        structured: Structured = False,
-    ) -> CallToolResult:
+    ) -> Reply:
         """Have a language model answer from the documents, with citations; slower than `search`. A sentence
         that no passage supports ends with [?].
         """
-
-        def call() -> Reply:
-            entry = self._indexes.find(index)
-            answer = entry.index.ask(question, filter=filter)
-            lines = [
-                f"[{one.number}] {one.passage.document} | {one.passage.title}" for one in answer.citations
-            ]
-            text = answer.text or "There is no answer: use search to see the passages."
-            data = {
-                "answer": answer.text,
-                "reason": answer.reason,
-                "citations": [
-                    {"number": one.number, "document": one.passage.document, "text": one.passage.said}
-                    for one in answer.citations
-                ],
-            }
-            said = "\n".join([text, *lines, *(f"[{one}]" for one in answer.warnings)])
-            return Reply(said, data).noting(_hint(question))
-
-        return await self._run(call, index, structured)
+        answer = self._indexes.find(index).index.ask(question, filter=filter)
+        return answer_reply(answer).noting(_hint(question))
 
     def overview(self, index: str) -> Callable[[], Awaitable[str]]:
         """Return a function that returns the themes of an index."""
 
         async def themes() -> str:
-            try:
-                result = await self.themes(index=index)
-            except ToolError as error:
-                raise ResourceNotFoundError(str(error)) from None
-            return _text(result)
+            return await self._resource(self.themes, index=index)
 
         return themes
 
@@ -396,39 +328,68 @@ class _Tools:
         self, index: str, path: str, from_line: int | None = None, lines: int | None = None
     ) -> str:
         """Return the indexed text of a file."""
-        try:
-            result = await self.read(path, from_line, lines, index, MOST_TOKENS)
-        except ToolError as error:
-            raise ResourceNotFoundError(str(error)) from None
-        return _text(result)
+        return await self._resource(
+            self.read, path=path, from_line=from_line, lines=lines, index=index, max_tokens=MOST_TOKENS
+        )
 
     # ------------------------------------------------------------ shared
 
-    async def _run(self, call: Callable[[], Reply], index: str | None, structured: bool) -> CallToolResult:
-        """Run a call on a thread. Raises ToolError with a sentence, without paths of this machine.
+    def tool(self, name: str, call: Callable[..., Reply]) -> Tool:
+        """Return the tool of a method, with the parameter `structured` in addition.
 
         Data is only sent if it is wanted: Claude Code and VS Code show a model the data instead of the text,
         which has a third of its tokens.
         """
+
+        async def run(structured: bool = False, **arguments: Any) -> CallToolResult:
+            text, data = await self._run(call, arguments)
+            content: list[ContentBlock] = [TextContent(type="text", text=text)]
+            return CallToolResult(content=content, structured_content=data if structured else None)
+
+        plain = signature(call, eval_str=True)
+        more = Parameter("structured", Parameter.KEYWORD_ONLY, default=False, annotation=Structured)
+        parameters = [*plain.parameters.values(), more]
+        run.__signature__ = plain.replace(parameters=parameters)  # type: ignore[attr-defined]
+        run.__name__, run.__doc__ = call.__name__, call.__doc__
+        tool = Tool.from_function(run, name, annotations=_READS, structured_output=False)
+        # A tool refuses arguments that it does not have: a misspelt `filter` must not return everything.
+        model = tool.fn_metadata.arg_model  # made for this tool alone
+        model.model_config["extra"] = "forbid"
+        model.model_rebuild(force=True)
+        tool.parameters = model.model_json_schema(by_alias=True)
+        return tool
+
+    async def _run(self, call: Callable[..., Reply], arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        """Run a call on a thread. Raises ToolError with a sentence, without paths of this machine."""
         try:
-            notes = await asyncio.to_thread(self._freshen, index)
-            reply = await asyncio.to_thread(call)
+            notes = await asyncio.to_thread(self._freshen, arguments.get("index"))
+            reply = await asyncio.to_thread(call, **arguments)
         except KetragError as error:
             raise ToolError(self._sentence(error)) from None
-        content: list[ContentBlock] = [TextContent(type="text", text="\n".join([reply.text, *notes]))]
-        return CallToolResult(content=content, structured_content=reply.data if structured else None)
+        return "\n".join([reply.text, *notes]), reply.data
+
+    async def _resource(self, call: Callable[..., Reply], **arguments: Any) -> str:
+        try:
+            text, _ = await self._run(call, arguments)
+        except ToolError as error:
+            raise ResourceNotFoundError(str(error)) from None
+        return text
 
     def _sentence(self, error: KetragError) -> str:
         data = error_json(error, self._indexes.folders)
         hint = data["hint"]
         if isinstance(error, UnknownName) and not _is_within(error):
             hint = "list and search show the paths that there are"
-        said = f"{data['message']}: {hint}" if hint else data["message"]
-        return f"{said}."
+        return f"{data['message']}: {hint}." if hint else f"{data['message']}."
 
     def _chosen(self, index: str | None) -> list[OpenIndex]:
         """Return the indexes that a call is for."""
         return [*self._indexes] if index is None else [self._indexes.find(index)]
+
+    def _named(self, index: str | None) -> list[tuple[str | None, OpenIndex]]:
+        """Return the same, with the name that results show: None if there is only one index."""
+        entries = self._chosen(index)
+        return [(entry.name if len(entries) > 1 else None, entry) for entry in entries]
 
     def _freshen(self, index: str | None) -> list[str]:
         """Index files that have changed, if that is quick; return what a model must know otherwise."""
@@ -443,8 +404,16 @@ class _Tools:
         return notes
 
 
-def _text(result: CallToolResult) -> str:
-    return "".join(part.text for part in result.content if isinstance(part, TextContent))
+def tool_calls(own: _Tools) -> dict[str, Callable[..., Reply]]:
+    """Return the tools by name."""
+    return {
+        "search": own.search,
+        "read": own.read,
+        "grep": own.grep,
+        "list": own.list_files,
+        "themes": own.themes,
+        "ask": own.ask,
+    }
 
 
 def _hint(question: str) -> str | None:
@@ -459,44 +428,14 @@ def _is_within(error: UnknownName) -> bool:
     return not error.message.endswith(" is not in the index")
 
 
-def _excerpt(
-    entries: Sequence[OpenIndex], path: str, lines: tuple[int, int] | None
-) -> tuple[OpenIndex, Excerpt]:
-    """Return the text from the first index that has the path. Raises UnknownName."""
-    errors = []
-    for entry in entries:
-        try:
-            return entry, entry.index.text(path, lines)
-        except UnknownName as error:
-            errors.append(error)
-    raise next(filter(_is_within, errors), errors[0])
-
-
-def tool_calls(own: _Tools) -> dict[str, Callable[..., Any]]:
-    """Return the tools by name."""
-    return {
-        "search": own.search,
-        "read": own.read,
-        "grep": own.grep,
-        "list": own.list_files,
-        "themes": own.themes,
-        "ask": own.ask,
-    }
-
-
 def over_pipes(options: ServerOptions) -> None:
     """Serve on standard input and output until the client closes them."""
 
     async def run() -> None:
         indexes = Indexes(options)
-        refresher = asyncio.create_task(indexes.stay_fresh(options.refresh_seconds))
-        try:
+        async with indexes.fresh(options.refresh_seconds):
             await serve_pipes(create_mcp_server(indexes, local=True))
-        finally:
-            refresher.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await refresher
-            indexes.close()
+        indexes.close()
 
     logging.getLogger("mcp").setLevel(logging.WARNING)
     asyncio.run(run())
@@ -516,16 +455,10 @@ def create_mcp_app(options: ServerOptions, token: str | None = None) -> Starlett
 
     @contextlib.asynccontextmanager
     async def lifespan(outer: Starlette) -> AsyncIterator[None]:
-        refresher = asyncio.create_task(service.indexes.stay_fresh(options.refresh_seconds))
-        try:
-            async with inner(outer):
-                service.ready = True
-                yield
-        finally:
-            refresher.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await refresher
-            await asyncio.to_thread(service.close)
+        async with service.indexes.fresh(options.refresh_seconds), inner(outer):
+            service.ready = True
+            yield
+        await asyncio.to_thread(service.close)
 
     app.router.lifespan_context = lifespan
     app.user_middleware.insert(0, Middleware(Guard, service=service))

@@ -7,21 +7,19 @@ from __future__ import annotations
 import base64
 import re
 import secrets
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
-from starlette.requests import Request
 from starlette.responses import Response
 
-from ketrag_fast.apps.server.answering import Answering, AnswerStream, answer_while_connected, finish_of, now
-from ketrag_fast.apps.server.bodies import Field, Shape, read_body
+from ketrag_fast.apps.server.answering import STREAM, Answering, AnswerStream, answer_while_connected
+from ketrag_fast.apps.server.endpoints import Call, Endpoint, Field, Shape
 from ketrag_fast.apps.server.guard import openai_error
-from ketrag_fast.apps.server.indexes import OpenIndex
-from ketrag_fast.apps.server.problems import Problem
-from ketrag_fast.apps.server.replies import JSON, event, json_bytes, json_reply
-from ketrag_fast.apps.server.retrieving import LONGEST, filter_text, topics
-from ketrag_fast.apps.server.service import QueryOptions, Service
+from ketrag_fast.apps.server.replies import Problem, event, json_reply
+from ketrag_fast.apps.server.retrieval import LONGEST, fields_of, topics
+from ketrag_fast.apps.server.service import OpenIndex, Service
 from ketrag_fast.errors import KetragError
 from ketrag_fast.types import Answer, Context
 
@@ -30,6 +28,8 @@ _MOST_MESSAGES: Final = 1000
 _TEXT: Final = 100_000
 _MARK: Final = re.compile(r"\[(\d{1,9})\]")
 
+_RETRIEVAL: Final = ("budget", "top", "deadline", "filter", "newest")
+"""Fields of `/v1/ask` that a chat request may have as well (`extra_body` of OpenAI's clients)."""
 EMBEDDINGS: Final[Shape] = {
     "input": Field("any", "a string, or a list of strings", required=True),
     "model": Field("string", "index name", required=True, most=200),
@@ -54,61 +54,72 @@ CHAT: Final[Shape] = {
     "n": Field("integer", "number of answers; only 1", least=1, most=1),
 }
 """Other OpenAI fields (temperature, ...) are accepted and have no effect."""
-_RETRIEVAL: Final = ("budget", "top", "deadline", "filter", "newest")
-"""Fields of `/v1/ask` that a chat request may have as well (`extra_body` of OpenAI's clients)."""
 
 
-def chat_shape(service: Service) -> Shape:
-    """Return the fields of the body of `/v1/chat/completions`."""
-    fields = topics(service)
-    return {**CHAT, **{name: fields[name] for name in _RETRIEVAL}}
+def endpoints(service: Service) -> list[Endpoint]:
+    """Return the endpoints of OpenAI's protocol."""
+    shared = topics(service)
+    return [
+        Endpoint("GET", "/v1/models", models, "List the indexes as OpenAI models"),
+        Endpoint(
+            "GET",
+            "/v1/models/{name}",
+            model,
+            "Show an index as an OpenAI model",
+            {"name": Field("string", "index name", required=True, least=1)},
+        ),
+        Endpoint(
+            "POST",
+            "/v1/embeddings",
+            embeddings,
+            "Embed texts (OpenAI format)",
+            EMBEDDINGS,
+            "list",
+            is_strict=False,
+        ),
+        Endpoint(
+            "POST",
+            "/v1/chat/completions",
+            chat,
+            "Answer from an index (OpenAI format)",
+            {**CHAT, **{name: shared[name] for name in _RETRIEVAL}},
+            "chat.completion, or its chunks",
+            is_strict=False,
+            kinds=("application/json", STREAM),
+        ),
+    ]
 
 
-async def models(request: Request) -> Response:
-    """Serve `GET /v1/models`: the indexes."""
-    service: Service = request.app.state.service
-    return json_reply({"object": "list", "data": [_model(entry) for entry in service.indexes]})
+async def models(call: Call) -> dict[str, Any]:
+    """List the indexes."""
+    return {"object": "list", "data": [_model(entry) for entry in call.service.indexes]}
 
 
-async def model(request: Request) -> Response:
-    """Serve `GET /v1/models/NAME`."""
-    service: Service = request.app.state.service
-    return json_reply(_model(service.indexes.find(request.path_params["name"])))
+async def model(call: Call) -> dict[str, Any]:
+    """Show one index."""
+    return _model(call.service.indexes.find(call.values["name"]))
 
 
 def _model(entry: OpenIndex) -> dict[str, Any]:
     return {"id": entry.name, "object": "model", "created": entry.created, "owned_by": "ketrag"}
 
 
-async def embeddings(request: Request) -> Response:
-    """Serve `POST /v1/embeddings` with the encoder of an index."""
-    service: Service = request.app.state.service
-    body = await read_body(request, EMBEDDINGS, strict=False)
-    entry, _ = _index_of(service, body["model"])
-    texts = _texts(body["input"])
-    role = body.get("input_type", "document")
-    seconds = service.options.deadline
-
-    def embed() -> bytes:
-        rows = entry.index.inspect.vectors(texts, role, seconds=seconds)
-        if body.get("dimensions", rows.shape[1]) != rows.shape[1]:
-            raise Problem(
-                400, "input", f"dimensions: must be {rows.shape[1]}, that of the index", param="dimensions"
-            )
-        plain = body.get("encoding_format", "float") == "float"
-        data = [
-            {
-                "object": "embedding",
-                "index": at,
-                "embedding": row if plain else base64.b64encode(row.astype("<f4").tobytes()).decode(),
-            }
-            for at, row in enumerate(rows)
-        ]
-        tokens = entry.index.inspect.tokens(texts)
-        usage = {"prompt_tokens": tokens, "total_tokens": tokens}
-        return json_bytes({"object": "list", "data": data, "model": body["model"], "usage": usage})
-
-    return Response(await service.aside(embed), media_type=JSON)
+def embeddings(call: Call) -> dict[str, Any]:
+    """Embed texts with the model of an index."""
+    body = call.values
+    entry, _ = _index_of(call.service, body["model"])
+    texts, inspect = _texts(body["input"]), entry.index.inspect
+    role, seconds = body.get("input_type", "document"), call.service.options.deadline
+    rows = inspect.vectors(texts, role, seconds=seconds)
+    if body.get("dimensions", rows.shape[1]) != rows.shape[1]:
+        message = f"dimensions: must be {rows.shape[1]}, that of the index"
+        raise Problem(400, "input", message, param="dimensions")
+    is_plain = body.get("encoding_format", "float") == "float"
+    vectors = rows if is_plain else [base64.b64encode(row.astype("<f4").tobytes()).decode() for row in rows]
+    data = [{"object": "embedding", "index": at, "embedding": row} for at, row in enumerate(vectors)]
+    tokens = inspect.tokens(texts)
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    return {"object": "list", "data": data, "model": body["model"], "usage": usage}
 
 
 def _texts(given: Any) -> list[str]:
@@ -135,10 +146,9 @@ def _index_of(service: Service, name: str) -> tuple[OpenIndex, str | None]:
     return service.indexes.find(index), mode or None
 
 
-async def chat(request: Request) -> Response:
-    """Serve `POST /v1/chat/completions`."""
-    service: Service = request.app.state.service
-    body = await read_body(request, request.app.state.shapes["chat"], strict=False)
+async def chat(call: Call) -> Response:
+    """Answer the last question of a chat."""
+    service, body = call.service, call.values
     entry, mode = _index_of(service, body["model"])
     if not entry.index.inspect.has_answer_llm:
         raise Problem(
@@ -147,38 +157,28 @@ async def chat(request: Request) -> Response:
             "this service has no language model",
             hint="start it with --llm SPEC, or use /v1/retrieve for passages",
         )
-    question = _question(body["messages"])
-    query = QueryOptions(
-        entry,
-        mode,
-        body.get("budget"),
-        body.get("top"),
-        False,
-        filter_text(body.get("filter")),
-        newest=body.get("newest"),
-    )
-    seconds = service.options.answer_seconds
-    options: dict[str, Any] = {"seconds": seconds}
     most = body.get("max_completion_tokens", body.get("max_tokens"))
-    if most is not None:
-        options["tokens"] = most
-    if "deadline" in body:
-        options["deadline"] = body["deadline"]
-    answering = Answering(service, query, question, options)
-    head = {"id": f"chatcmpl-{secrets.token_hex(12)}", "created": now(), "model": body["model"]}
+    options = {} if most is None else {"tokens": most}
+    fields, question = fields_of({**body, "mode": mode}), _question(body["messages"])
+    seconds = service.options.answer_seconds
+    answering = Answering(service, entry, question, fields, seconds=seconds, **options)
+    head = {"id": f"chatcmpl-{secrets.token_hex(12)}", "created": int(time.time()), "model": body["model"]}
     if body.get("stream"):
         usage = bool(body.get("stream_options", {}).get("include_usage"))
-        render = _chunks(head, entry.name, usage=usage)
-        return AnswerStream(service, seconds, answering, render, b"data: [DONE]\n\n")
-    answer = await answer_while_connected(request, answering)
+        return AnswerStream(service, answering, _chunks(head, entry.name, usage=usage), b"data: [DONE]\n\n")
+    answer = await answer_while_connected(call.request, answering)
     message = {
         "role": "assistant",
         "content": answer.text,
         "refusal": None,
         "annotations": notes_of(answer, entry.name),
     }
-    choice = {"index": 0, "message": message, "finish_reason": finish_of(answer), "logprobs": None}
+    choice = {"index": 0, "message": message, "finish_reason": _finish_of(answer), "logprobs": None}
     return json_reply({**head, "object": "chat.completion", "choices": [choice], "usage": _usage(answer)})
+
+
+def _finish_of(answer: Answer) -> str:
+    return "stop" if answer.finish in (None, "stop") else "length"
 
 
 def _question(messages: list[dict[str, Any]]) -> str:
@@ -258,7 +258,7 @@ def _chunks(head: Mapping[str, Any], index: str, *, usage: bool) -> Callable[[An
             data = {"code": piece.code, "message": piece.message, "hint": piece.hint}
             return event(openai_error(data, 500))
         chunks = b"" if has_begun or not piece.text else chunk({"content": piece.text})
-        chunks += chunk({"annotations": notes_of(piece, index)}, finish_of(piece))
+        chunks += chunk({"annotations": notes_of(piece, index)}, _finish_of(piece))
         if usage:
             chunks += event(
                 {**head, "object": "chat.completion.chunk", "choices": [], "usage": _usage(piece)}

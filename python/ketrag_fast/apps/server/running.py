@@ -14,26 +14,21 @@ import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import Final, NoReturn
 
 import uvicorn
 from starlette.applications import Starlette
 
 from ketrag_fast.apps.server.app import create_app
-from ketrag_fast.apps.server.bodies import check_fields
+from ketrag_fast.apps.server.endpoints import check_fields
 from ketrag_fast.apps.server.guard import HEADERS
 from ketrag_fast.apps.server.metrics import counts_file
 from ketrag_fast.apps.server.options import ServerOptions, is_local
-from ketrag_fast.apps.server.problems import Problem, busy, error_json, log, stopping
-from ketrag_fast.apps.server.replies import JSON, json_bytes
-from ketrag_fast.apps.server.retrieving import LONGEST, query_of, topics
-from ketrag_fast.apps.server.service import Service
+from ketrag_fast.apps.server.replies import JSON, Problem, busy, error_json, json_bytes, log, stopping
+from ketrag_fast.apps.server.retrieval import LONGEST, fields_of, topics
+from ketrag_fast.apps.server.service import BATCH, Service
 from ketrag_fast.errors import ConfigError, KetragError
-from ketrag_fast.query.core_plans import Front
-
-if TYPE_CHECKING:
-    from ketrag_fast.query.core_plans import Front, Plan
-
+from ketrag_fast.query.core_plans import Front, Plan
 
 _BACKLOG: Final = 2048
 _FOREVER: Final = 10**8
@@ -225,9 +220,6 @@ def serve(
 
 
 _LONGEST_WAIT: Final = 60
-_BATCH: Final = 32
-_CACHE: Final = 0.75
-"""Share of the reply cache that the front has; the application caches the replies to other requests."""
 
 
 def start_front(service: Service, listening: socket.socket, application: str) -> Front:
@@ -244,8 +236,8 @@ def start_front(service: Service, listening: socket.socket, application: str) ->
         workers=options.concurrency,
         connections=options.connections,
         queue=options.queue,
-        batch=_BATCH if options.batch is None else options.batch,
-        cache=int(_CACHE * options.cache),
+        batch=options.batch or BATCH,
+        cache=options.cache,
         body=options.body,
         question=LONGEST,
         deadline=options.deadline,
@@ -277,18 +269,10 @@ class _Planner:
         if not self._service.options.front:
             return None
         try:
-            query = query_of(self._service, check_fields(json.loads(fields), self._shape, ""))
-            return query.entry.index.inspect.prepared(
-                json_bytes,
-                mode=query.mode,
-                budget=query.budget,
-                top=query.top,
-                min_score=query.min_score,
-                filter=query.filter,
-                newest=query.newest,
-                explain=query.explain,
-                deadline=seconds,
-            )
+            values = check_fields(json.loads(fields), self._shape, "")
+            index = self._service.indexes.find(values.get("index")).index
+            options = fields_of({**values, "deadline": seconds})
+            return index.inspect.prepared(json_bytes, **options)
         except KetragError:  # the application replies with it
             return None
         except Exception:  # noqa: BLE001 - the application meets it again and replies

@@ -1,52 +1,113 @@
-"""State that all requests of a worker share: indexes, threads, batches, caches, limits and metrics."""
+"""State that all requests of a worker share: indexes, threads, limits and metrics."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import sys
 import threading
 import time
-from collections import OrderedDict, deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import count
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final
 
-from ketrag_fast.apps.server.indexes import Indexes, OpenIndex
 from ketrag_fast.apps.server.metrics import Metrics
 from ketrag_fast.apps.server.options import ServerOptions, is_local
-from ketrag_fast.apps.server.problems import busy, late_reply, log
-from ketrag_fast.apps.server.replies import json_bytes
-from ketrag_fast.errors import DeadlineExceeded, KetragError
+from ketrag_fast.apps.server.replies import Problem, busy, json_bytes, late_reply, log
+from ketrag_fast.errors import ConfigError, KetragError
+from ketrag_fast.index import Index
+from ketrag_fast.query.query import QueryFields
 from ketrag_fast.query.themes.question import SURVEY, asks_about_the_whole
 from ketrag_fast.secrets import Key
 from ketrag_fast.types import Context
 
-_WHOLE: Final = b'"warnings":[]'
-_EMBEDDED: Final = 32
-_PLAIN: Final = 8
+BATCH: Final = 32
+"""Queries that a thread runs together."""
+_BUSY: Final = 1.0
 _CLOSING: Final = 3.0
 
 
-@dataclass(frozen=True, slots=True)
-class QueryOptions:
-    """Retrieval options of a question; questions with equal options are batched together."""
+@dataclass(eq=False)
+class OpenIndex:
+    """An open index and its name. The lock `answering` lets one question at a time use the language model."""
 
-    entry: OpenIndex
-    mode: str | None
-    budget: int | None
-    top: int | None
-    explain: bool
-    filter: str | None = None
-    """As text or as JSON."""
-    hops: tuple[str, ...] = ()
-    newest: bool | None = None
-    min_score: float | None = None
+    name: str
+    index: Index
+    created: int
+    answering: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
+    writing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
-Group = tuple[QueryOptions, int]
+class Indexes:
+    """The indexes of a service by name."""
+
+    def __init__(self, options: ServerOptions) -> None:
+        settings = options.opened_with()
+        if options.writable and settings.allow is not None:
+            raise ConfigError(
+                "--allow-write with --allow: clients that may not see all documents may not change them",
+                hint="leave out one of them",
+            )
+        self._all: dict[str, OpenIndex] = {}
+        try:
+            for name, folder in options.indexes.items():
+                index = Index.open(folder, settings=settings)
+                self._all[name] = OpenIndex(name, index, int(index.path.stat().st_mtime))
+                index.inspect.open_answer_llm()
+        except KetragError:
+            self.close()
+            raise
+        self.folders = tuple(sorted(options.indexes.items(), key=lambda row: -len(row[1])))
+        """Names and folders, longest folder first; messages must not show folders."""
+        self.on_change: Callable[[], object] = lambda: None
+        """Called when queries see a new generation."""
+
+    def __iter__(self) -> Iterator[OpenIndex]:
+        return iter(self._all.values())
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def find(self, name: str | None) -> OpenIndex:
+        """Return the index of a name, the first one for None. Raises Problem 404 for an unknown name."""
+        entry = next(iter(self)) if name is None else self._all.get(name)
+        if entry is None:
+            hint = f"indexes: {', '.join(self._all)}"
+            raise Problem(404, "unknown_index", f"unknown index {str(name)[:80]!r}", hint=hint)
+        return entry
+
+    @contextlib.asynccontextmanager
+    async def fresh(self, seconds: float) -> AsyncIterator[None]:
+        """Switch to new generations while the block runs, without delaying queries."""
+        task = asyncio.create_task(self._stay_fresh(seconds))
+        try:
+            yield
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    async def _stay_fresh(self, seconds: float) -> None:
+        """Look for new generations until cancelled. A damaged one is logged, and the old one stays in use."""
+        errors: dict[str, str] = {}
+        while True:
+            await asyncio.sleep(seconds)
+            for entry in self:
+                try:
+                    if await asyncio.to_thread(entry.index.refresh, warm=True):
+                        self.on_change()
+                        log.info("index %s: generation %d", entry.name, entry.index.generation)
+                    errors.pop(entry.name, None)
+                except KetragError as error:
+                    if errors.get(entry.name) != error.message:
+                        errors[entry.name] = error.message
+                        log.error("index %s stays at its generation: %s", entry.name, error.message)
+
+    def close(self) -> None:
+        """Release files and models."""
+        for entry in self:
+            with contextlib.suppress(KetragError):
+                entry.index.close()
 
 
 class Service:
@@ -61,16 +122,11 @@ class Service:
         self.metrics = Metrics()
         self.ready = False
         self.stopping = False
-        self.cache = ReplyCache(options.cache)
-        self._requests = count(1)
-        self.batcher: Batcher[Group] = Batcher(
-            _answers,
-            threads=options.concurrency,
-            plan=self._plan,
-            queue=options.queue,
-            on_batch=self.metrics.batches.observe,
-        )
-        self.slow = ThreadPoolExecutor(4, thread_name_prefix="ketrag-slow")
+        self.waiting = 0
+        """Number of questions that wait for a thread."""
+        self._turns = asyncio.Semaphore(options.concurrency)
+        self._threads = ThreadPoolExecutor(options.concurrency, thread_name_prefix="ketrag-question")
+        self._slow = ThreadPoolExecutor(4, thread_name_prefix="ketrag-slow")
         """For statistics, graphs and documents, so that no question waits for them."""
         self.writers = ThreadPoolExecutor(max(2, 2 * len(self.indexes)), thread_name_prefix="ketrag-answer")
         """For LLM answers."""
@@ -87,50 +143,54 @@ class Service:
         options = self.options
         return self.token is not None and not options.hosts and not is_local(options.host)
 
-    def _plan(self, group: Group) -> BatchPlan:
-        query, _ = group
-        index, most = query.entry.index, self.options.batch
-        if not index.inspect.embeds(query.mode):
-            return BatchPlan(_PLAIN if most is None else most)
+    async def contexts(
+        self, index: Index, fields: QueryFields, questions: Sequence[str], seconds: float
+    ) -> list[bytes]:
+        """Return the reply to each question.
 
-        def embed(questions: Sequence[str], seconds: float) -> None:
-            index.inspect.vectors(questions, seconds=seconds)  # caches them for `retrieve`
+        The core answers plain requests; these are the others. Those of a large request take turns with other
+        requests.
 
-        return BatchPlan(_EMBEDDED if most is None else most, query.entry, embed)
+        Raises Problem 429 if the queue has no room for all, 504 after the deadline.
+        """
+        if self.waiting and self.waiting + len(questions) > self.options.queue:
+            raise busy(_BUSY)
+        until = time.monotonic() + seconds
+        replies: list[bytes] = []
+        left = len(questions)
+        self.waiting += left
+        size = self.options.batch or BATCH
+        try:
+            async with asyncio.timeout(seconds):
+                for first in range(0, len(questions), size):
+                    some = questions[first : first + size]
+                    async with self._turns:
+                        self.waiting -= len(some)
+                        left -= len(some)
+                        self.metrics.batches.observe(len(some))
+                        replies += await asyncio.get_running_loop().run_in_executor(
+                            self._threads, self._contexts, index, fields, some, until
+                        )
+        except TimeoutError:
+            raise late_reply(seconds) from None
+        finally:
+            self.waiting -= left
+        return replies
 
-    async def contexts(self, query: QueryOptions, questions: Sequence[str], seconds: float) -> list[bytes]:
-        """Return the reply to each question, from the cache if possible."""
-        generation = query.entry.index.generation
-        replies: list[bytes | None] = [self.cache.get((query, generation, text)) for text in questions]
-        new = [at for at, reply in enumerate(replies) if reply is None]
-        if len(new) < len(replies):
-            self.metrics.cache.inc(len(replies) - len(new))
-        if new:
-            until = time.monotonic() + seconds
-            # Single questions share a group; a request with many questions has its own. Groups take turns,
-            # so that no question waits for all of a large request.
-            group = (query, 0 if len(new) == 1 else next(self._requests))
-            futures = self.batcher.submit(group, [questions[at] for at in new], until)
-            self.metrics.waiting.set(self.batcher.waiting)
-            late = asyncio.get_running_loop().call_later(seconds, _late, futures, seconds)
-            try:
-                results = [await future for future in futures]
-            finally:
-                late.cancel()
-                for future in futures:
-                    if not future.cancel() and not future.cancelled():
-                        future.exception()  # marks it as retrieved; the first failure was raised
-            for at, reply in zip(new, results, strict=True):
-                replies[at] = reply
-                # A reply with warnings (a model that was missing, for example) is not cached.
-                if query.entry.index.generation == generation and _WHOLE in reply:
-                    text = questions[at]
-                    self.cache.add((query, generation, text), reply, (text, query.filter, query.mode))
-        return [reply for reply in replies if reply is not None]
+    def _contexts(
+        self, index: Index, fields: QueryFields, questions: Sequence[str], until: float
+    ) -> list[bytes]:
+        """Return the replies to some questions, on a thread."""
+        fields = {**fields, "deadline": max(until - time.monotonic(), 0.0) / len(questions)}
+        if len(questions) == 1:
+            contexts = [index.retrieve(questions[0], **fields)]
+        else:
+            contexts = index.retrieve_many(questions, threads=self.options.concurrency, **fields)
+        return [json_bytes(context_json(context, fields)) for context in contexts]
 
     async def aside(self, call: Any, *args: Any) -> Any:
         """Run a call on a separate thread, so that queries do not wait for it."""
-        return await asyncio.get_running_loop().run_in_executor(self.slow, call, *args)
+        return await asyncio.get_running_loop().run_in_executor(self._slow, call, *args)
 
     def close(self, seconds: float = _CLOSING) -> None:
         """Wait for running work and release everything.
@@ -138,10 +198,10 @@ class Service:
         What still runs after `seconds` (a silent language model, for example) is abandoned: `stuck` is then
         true, and the indexes stay open for it.
         """
-        pools = (self.batcher.close, self.slow.shutdown, self.writers.shutdown)
-        for pool in (self.slow, self.writers):
+        pools = (self._threads, self._slow, self.writers)
+        for pool in pools:
             pool.shutdown(wait=False, cancel_futures=True)
-        waiter = threading.Thread(target=lambda: [wait() for wait in pools], daemon=True)
+        waiter = threading.Thread(target=lambda: [*map(ThreadPoolExecutor.shutdown, pools)], daemon=True)
         waiter.start()
         waiter.join(seconds)
         self.stuck = waiter.is_alive()
@@ -149,280 +209,14 @@ class Service:
             self.indexes.close()
 
 
-def _late(futures: Sequence[asyncio.Future[bytes]], seconds: float) -> None:
-    """Fail the request whose futures are not done in time."""
-    for future in futures:
-        if not future.done():
-            future.set_exception(late_reply(seconds))
-            return
-
-
-def _answers(group: Group, questions: Sequence[str], seconds: float) -> list[bytes]:
-    """Return the replies to a batch, on a thread. The core releases the GIL, so threads use all cores."""
-    query, _ = group
-    index = query.entry.index
-    options: dict[str, Any] = {
-        "mode": query.mode,
-        "budget": query.budget,
-        "top": query.top,
-        "min_score": query.min_score,
-        "explain": query.explain,
-        "deadline": seconds,
-        "filter": query.filter,
-        "hops": query.hops,
-        "newest": query.newest,
-    }
-    if len(questions) == 1:  # on this thread
-        return [json_bytes(context_json(index.retrieve(questions[0], **options), query))]
-    contexts = index.retrieve_many(questions, threads=1, **options)
-    return [json_bytes(context_json(context, query)) for context in contexts]
-
-
-def context_json(context: Context, query: QueryOptions) -> dict[str, Any]:
+def context_json(context: Context, fields: QueryFields) -> dict[str, Any]:
     """Return a context as JSON.
 
     With `explain`, `suggested_mode` is survey for a question that may be about the whole. Plain questions are
     answered by the core, which does not know the rule.
     """
     found = context.to_json()
-    is_open = query.explain and query.mode is None and context.mode != SURVEY
+    is_open = fields.get("explain") and fields.get("mode") is None and context.mode != SURVEY
     if is_open and asks_about_the_whole(context.question):
         found["suggested_mode"] = SURVEY
     return found
-
-
-ENTRY_BYTES: Final = 700
-"""Bytes of an entry besides its reply and the texts of its key: a key, two tuples, a place in the table, and
-what the allocator adds to each."""
-
-
-class ReplyCache:
-    """A cache of replies that evicts the least recently used, for one event loop. `most` is its size in
-    bytes."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._size = 0
-        self._replies: OrderedDict[Hashable, tuple[bytes, int]] = OrderedDict()
-
-    @property
-    def size(self) -> int:
-        """Size of all entries in bytes."""
-        return self._size
-
-    def get(self, key: Hashable) -> bytes | None:
-        """Return the reply, if it is in the cache."""
-        entry = self._replies.get(key)
-        if entry is None:
-            return None
-        self._replies.move_to_end(key)
-        return entry[0]
-
-    def add(self, key: Hashable, reply: bytes, texts: tuple[str | None, ...]) -> None:
-        """Store a copy of a reply. `texts` are the texts in the key, which count as well.
-
-        A copy, because orjson leaves the buffer of a document as large as it grew while it was written: four
-        times the size of a reply with passages.
-        """
-        size = ENTRY_BYTES + sys.getsizeof(reply) + sum(sys.getsizeof(text) for text in texts if text)
-        if size > self._most or key in self._replies:
-            return
-        self._replies[key] = (bytes(memoryview(reply)), size)
-        self._size += size
-        while self._size > self._most:
-            _, (_, size) = self._replies.popitem(last=False)
-            self._size -= size
-
-    def __len__(self) -> int:
-        return len(self._replies)
-
-
-BatchKey = TypeVar("BatchKey", bound=Hashable)
-_SMOOTH: Final = 0.05
-_LEAST: Final = 0.001
-_SPARE: Final = 2
-"""Threads in addition to two for each query in progress, for further models that embed."""
-
-
-@dataclass(slots=True, eq=False)
-class PendingQuestion:
-    """A question in the queue."""
-
-    question: str
-    until: float
-    done: asyncio.Future[bytes] = field(repr=False)
-
-
-Answer = Callable[[BatchKey, Sequence[str], float], Sequence[bytes]]
-"""Function from a key, questions and seconds for each to replies. Runs on a thread."""
-Prepare = Callable[[Sequence[str], float], object]
-"""Function that embeds all waiting questions, one thread at a time."""
-
-
-@dataclass(frozen=True, slots=True)
-class BatchPlan:
-    """How questions with one key are batched: at most `largest` together. One thread at a time prepares the
-    questions for a `model`; those that arrive meanwhile form the next batch.
-    """
-
-    largest: int
-    model: Hashable | None = None
-    prepare: Prepare | None = None
-
-
-class Batcher(Generic[BatchKey]):
-    """Batches questions from one event loop; `answer` runs on a pool of `threads` threads."""
-
-    def __init__(
-        self,
-        answer: Answer[BatchKey],
-        *,
-        threads: int,
-        plan: Callable[[BatchKey], BatchPlan],
-        queue: int,
-        on_batch: Callable[[int], object] = lambda _: None,
-    ) -> None:
-        self._answer = answer
-        # A thread that waits for a model makes room for another one.
-        self._pool = ThreadPoolExecutor(2 * threads + _SPARE, thread_name_prefix="ketrag-question")
-        self._threads = self._free = threads
-        self._plan = plan
-        self._embedding: set[Hashable] = set()
-        """Models in use by a thread."""
-        self._queue = queue
-        self._on_batch = on_batch
-        self._lock = threading.Lock()
-        """Guards the queue and the number of free threads, which take their next batch themselves."""
-        self._waiting: OrderedDict[BatchKey, deque[PendingQuestion]] = OrderedDict()
-        self.waiting = 0
-        """Number of questions in the queue."""
-        self._planned = False
-        self._mean = _LEAST
-        """Seconds of one thread per question, smoothed."""
-
-    def submit(self, key: BatchKey, questions: Sequence[str], until: float) -> list[asyncio.Future[bytes]]:
-        """Return a future for the reply to each question. Raises Problem 429 if the queue has no room for
-        all.
-        """
-        loop = asyncio.get_running_loop()
-        with self._lock:
-            if self.waiting + len(questions) > self._queue and self.waiting:
-                raise busy(self.waiting * self._mean / self._threads)
-            items = [PendingQuestion(question, until, loop.create_future()) for question in questions]
-            self._waiting.setdefault(key, deque()).extend(items)
-            self.waiting += len(items)
-            wake = self._free > 0 and not self._planned
-        if wake:
-            self._planned = True
-            loop.call_soon(self._dispatch)  # questions that arrive in this turn join the batch
-        return [item.done for item in items]
-
-    def _dispatch(self) -> None:
-        self._planned = False
-        loop = asyncio.get_running_loop()
-        while True:
-            with self._lock:
-                batch = self._next_batch(self._free) if self._free > 0 else None
-                if batch is None:
-                    return
-                self._free -= 1
-            self._pool.submit(self._run, loop, *batch)
-
-    def _next_batch(self, threads: int) -> tuple[BatchKey, BatchPlan, list[PendingQuestion]] | None:
-        """Return the next batch if `threads` threads share the queue. The caller holds the lock."""
-        for key in list(self._waiting):
-            plan = self._plan(key)
-            if plan.model in self._embedding:
-                continue
-            items = self._waiting[key]
-            share = len(items) if plan.model is not None else -(-len(items) // threads)
-            count = min(plan.largest, share)
-            taken = [items.popleft() for _ in range(count)]
-            self.waiting -= count
-            if items:
-                self._waiting.move_to_end(key)  # keys take turns
-            else:
-                del self._waiting[key]
-            taken = [item for item in taken if not item.done.done()]  # the client may be gone
-            if taken:
-                if plan.model is not None:
-                    self._embedding.add(plan.model)
-                return key, plan, taken
-        return None
-
-    def _run(
-        self, loop: asyncio.AbstractEventLoop, key: BatchKey, plan: BatchPlan, items: list[PendingQuestion]
-    ) -> None:
-        """Answer batches, on a thread, until the queue is empty."""
-        while True:
-            self._on_batch(len(items))
-            began = time.monotonic()
-            if plan.model is not None:
-                self._prepare(loop, plan, items)
-            results = self._results(key, items)
-            taken = (time.monotonic() - began) / len(items)
-            with contextlib.suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(self._finish, items, results, taken)
-            with self._lock:
-                batch = self._next_batch(self._free + 1) if self._free >= 0 else None
-                if batch is None:
-                    self._free += 1
-                    return
-            key, plan, items = batch
-
-    def _prepare(
-        self, loop: asyncio.AbstractEventLoop, plan: BatchPlan, items: list[PendingQuestion]
-    ) -> None:
-        with self._lock:
-            self._free += 1
-        self._wake(loop)
-        left = min(item.until for item in items) - time.monotonic()
-        try:
-            if plan.prepare is not None and left > 0:
-                plan.prepare([item.question for item in items], left)
-        except Exception as error:  # noqa: BLE001 - answering raises the same error
-            log.debug("questions could not be prepared: %s", error)
-        with self._lock:
-            self._free -= 1  # this thread goes on, possibly next to one more than usual
-            self._embedding.discard(plan.model)
-        self._wake(loop)
-
-    def _wake(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Start a thread for the waiting questions, if one is free."""
-        with self._lock:
-            wake = bool(self._waiting) and self._free > 0
-        if wake:
-            with contextlib.suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(self._dispatch)
-
-    def _results(self, key: BatchKey, items: list[PendingQuestion]) -> list[bytes | Exception]:
-        left = min(item.until for item in items) - time.monotonic()
-        try:
-            if left <= 0:
-                raise DeadlineExceeded("the deadline passed while the question was in the queue")
-            replies = self._answer(key, [item.question for item in items], left / len(items))
-            return list(replies)
-        except Exception as error:  # noqa: BLE001 - becomes the result of each question
-            if len(items) == 1 or not isinstance(error, KetragError):
-                return [error] * len(items)
-        # One of them failed or is too slow; answer the others one by one.
-        return [self._results(key, [item])[0] for item in items]
-
-    def _finish(
-        self, items: list[PendingQuestion], results: Sequence[bytes | Exception], seconds: float
-    ) -> None:
-        self._mean += _SMOOTH * (max(seconds, 1e-6) - self._mean)
-        for item, result in zip(items, results, strict=True):
-            if item.done.done():
-                continue
-            if isinstance(result, Exception):
-                item.done.set_exception(result)
-            else:
-                item.done.set_result(result)
-
-    def close(self) -> None:
-        """Wait for running batches; drop the queue."""
-        with self._lock:
-            self._waiting.clear()
-            self.waiting = 0
-        self._pool.shutdown(wait=True, cancel_futures=True)

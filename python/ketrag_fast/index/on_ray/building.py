@@ -35,9 +35,16 @@ from ketrag_fast.errors import (
     ReadOnly,
 )
 from ketrag_fast.index import Index
-from ketrag_fast.index.example_questions import checked_examples, store_examples
-from ketrag_fast.index.on_ray.cluster import RayNode, address_of, connected, nodes_of
-from ketrag_fast.index.on_ray.tasks import ShardJob, build_shard, probe_of
+from ketrag_fast.index.annotations import checked_examples, store_examples
+from ketrag_fast.index.on_ray.cluster import (
+    RayNode,
+    ShardJob,
+    address_of,
+    build_shard,
+    connected,
+    nodes_of,
+    probe_of,
+)
 from ketrag_fast.storage.durable import discard_folder, replace_file
 from ketrag_fast.storage.generation import current_number
 from ketrag_fast.storage.io_errors import writing
@@ -101,18 +108,22 @@ def build(
         OutOfMemory: A worker had too little memory.
         Also raises the errors of `Index.build` and `Index.merge`.
     """
-    start, own = time.monotonic(), settings or Settings()
+    start, own, target = time.monotonic(), settings or Settings(), Layout(Path(path))
     questions = None if examples is None else checked_examples(examples)
-    target = Layout(Path(path))
     callback = Limited(progress, own.limit_seconds, start)
     with _held(target) as folder:
-        if _is_complete(target):
+        is_merging = (target.work / MERGE).exists()
+        if current_number(target) is not None and not is_merging:
             if _is_recorded(folder):
                 discard_folder(folder)  # the process was killed after the merge
             with Index.build(sources, path, settings=own, progress=callback, examples=questions) as index:
                 return _add_warnings(index, ("the index exists: it was updated on this machine, not on Ray",))
-        _require_new(target)
-        built = _build_shards(sources, target, folder, on, shards, own, callback, keep=False)
+        if target.exists() and not is_merging:
+            raise ReadOnly(
+                f"{target.root} holds an index whose build on one machine was not finished",
+                hint=f"finish it: ketrag index -i {target.root}; or name another folder",
+            )
+        built = _build_shards(sources, folder, own, callback, on=on, count=shards, keep=False)
         run = own.only(("threads", "memory", "offline", "device", "precision"))
         about = Settings(**{name: value for name, value in run.items() if name in own.given})
         with Index.merge([one.path for one in built], path, settings=about, progress=callback) as index:
@@ -136,7 +147,7 @@ def build_shards(
     start, own, target = time.monotonic(), settings or Settings(), Layout(Path(path))
     callback = Limited(progress, own.limit_seconds, start)
     with _held(target) as folder:
-        return _build_shards(sources, target, folder, on, shards, own, callback, keep=True)
+        return _build_shards(sources, folder, own, callback, on=on, count=shards, keep=True)
 
 
 @contextmanager
@@ -164,18 +175,6 @@ def _held(target: Layout) -> Iterator[Path]:
                 folder.rmdir()
 
 
-def _is_complete(target: Layout) -> bool:
-    return current_number(target) is not None and not (target.work / MERGE).exists()
-
-
-def _require_new(target: Layout) -> None:
-    if target.exists() and not (target.work / MERGE).exists():
-        raise ReadOnly(
-            f"{target.root} holds an index whose build on one machine was not finished",
-            hint=f"finish it: ketrag index -i {target.root}; or name another folder",
-        )
-
-
 def _is_recorded(folder: Path) -> bool:
     """Return whether the folder is recorded as shards to be merged, and may be removed after the merge."""
     return not _record_of(folder).get("keep", True)
@@ -190,16 +189,15 @@ def _record_of(folder: Path) -> dict[str, Any]:
 
 
 def _add_warnings(index: Index, warnings: Sequence[str]) -> BuildReport:
-    if index.report is None:
-        raise InternalError("a build ended without a report")
+    assert index.report is not None  # noqa: S101 - the index was built
     return replace(index.report, warnings=(*index.report.warnings, *warnings))
 
 
 def _warnings(built: Sequence[ShardReport]) -> tuple[str, ...]:
-    again = [one for one in built if one.starts > 1]
     lost = [
         f"shard {one.name} was started {one.starts} times, because workers ended or lost their memory"
-        for one in again
+        for one in built
+        if one.starts > 1
     ]
     seen = dict.fromkeys(text for one in built for text in one.warnings if "outside shard" not in text)
     return (*lost, *seen)
@@ -264,13 +262,12 @@ def _last_line(error: BaseException) -> str:
 
 def _build_shards(
     sources: Sources,
-    target: Layout,
     folder: Path,
-    on: str,
-    count: int | None,
     settings: Settings,
     callback: Callback,
     *,
+    on: str,
+    count: int | None,
     keep: bool,
 ) -> tuple[ShardReport, ...]:
     paths, documents = split_sources(sources)
@@ -389,15 +386,14 @@ def _report_of(job: ShardJob, result: Mapping[str, Any], starts: int) -> ShardRe
     error = result.get("error")
     if error is not None:
         raise _error_of(error["code"])(f"shard {job.name}: {error['message']}", hint=error["hint"])
-    failures = tuple(Failure(**row) for row in result["failures"])
     return ShardReport(
-        Path(job.folder),
-        job.name,
-        result["documents"]["total"],
-        result["digest"],
-        starts,
-        failures,
-        tuple(result["warnings"]),
+        path=Path(job.folder),
+        name=job.name,
+        documents=result["documents"]["total"],
+        digest=result["digest"],
+        starts=starts,
+        failures=tuple(Failure(**row) for row in result["failures"]),
+        warnings=tuple(result["warnings"]),
     )
 
 

@@ -15,23 +15,27 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ketrag_fast.errors import BackendError, BackendMissing, ConfigError, NetworkForbidden
+from ketrag_fast.base.config import Settings
+from ketrag_fast.errors import (
+    BackendError,
+    BackendMissing,
+    ConfigError,
+    IndexLocked,
+    KetragError,
+    NetworkForbidden,
+)
 from ketrag_fast.models.http.endpoints import is_loopback
 
 CLIENT: Final = "ray://"
 _CONNECT_SECONDS: Final = 10.0
 _START_SECONDS: Final = 60.0
 _TOKEN: Final = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
-_INIT: Final[Mapping[str, Any]] = {
-    "log_to_driver": False,
-    "configure_logging": False,
-    "include_dashboard": False,
-}
 _TRY: Final = (
     "import sys, ray\n"
     "ray.init(address=sys.argv[1], log_to_driver=False, configure_logging=False)\n"
@@ -98,16 +102,14 @@ def connected(address: str | None, *, offline: bool) -> Iterator[Any]:
         # Ray's default niceness is 15, at which a task gets little time on a busy machine.
         os.environ.setdefault("RAY_worker_niceness", "0")
         # A socket path has at most 107 bytes, and Ray appends about 60.
-        more: dict[str, Any] = {"address": "local", "_temp_dir": folder}
+        more: dict[str, Any] = {"address": "local", "_temp_dir": folder, "include_dashboard": False}
     else:
         _require_reachable(address, offline=offline)
         more = {"address": address}
     handler = _sigterm()
     try:
         try:
-            ray.init(
-                **more, **{name: value for name, value in _INIT.items() if not address or "board" not in name}
-            )
+            ray.init(log_to_driver=False, configure_logging=False, **more)
         except (ConnectionError, OSError, RuntimeError, ValueError, ImportError) as error:
             raise _refused(address, error) from error
         # Ray prints messages of its daemons to stdout even without `log_to_driver`.
@@ -212,3 +214,91 @@ def nodes_of(ray: Any, cpus: int) -> Sequence[RayNode]:
             hint="--threads N sets the processors of a shard",
         )
     return able
+
+
+_LOCK_SECONDS: Final = 120.0
+"""Seconds to wait for the previous process in the folder, which may still be running."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShardJob:
+    """Shard `number` of `count` of the sources, to be built in `folder`."""
+
+    sources: tuple[str, ...]
+    folder: str
+    number: int
+    count: int
+    settings: dict[str, Any]
+    neighbours: int
+    """Number of shards that one machine builds at the same time, which share its memory."""
+
+    @property
+    def name(self) -> str:
+        """The shard in the form of the setting `shard`, such as `2/8`."""
+        return f"{self.number}/{self.count}"
+
+
+def build_shard(job: ShardJob, lock_seconds: float = _LOCK_SECONDS) -> dict[str, Any]:
+    """Build or continue a shard. Returns its report, or an error as data, because classes may differ."""
+    from ketrag_fast.base.config import LEAST_MEMORY
+    from ketrag_fast.index import Index
+    from ketrag_fast.systems.shared.memory_bound import memory_of
+
+    settings = Settings(**job.settings)
+    if not settings.memory:
+        settings = settings.having(memory=max(LEAST_MEMORY, memory_of(settings) // job.neighbours))
+    settings = settings.having(shard=job.name)
+    end = time.monotonic() + lock_seconds
+    while True:
+        try:
+            with Index.build(job.sources, job.folder, settings=settings, replace=True) as index:
+                report = index.report
+        except IndexLocked as error:
+            if time.monotonic() > end:
+                return _as_data(error)
+            time.sleep(0.5)
+        except KetragError as error:
+            return _as_data(error)
+        else:
+            return {} if report is None else report.to_json()
+
+
+def _as_data(error: KetragError) -> dict[str, Any]:
+    return {"error": {"code": error.code, "message": error.message, "hint": error.hint}}
+
+
+def probe_of() -> Callable[[Sequence[str], str, str], dict[str, Any]]:
+    """Return the function that checks a node, sent by value because the node may lack this package."""
+
+    def probe(sources: Sequence[str], marker: str, text: str) -> dict[str, Any]:
+        """Return the package version on this node, missing sources, and whether the folder is shared."""
+        import glob
+        import os
+        import time
+
+        try:
+            from ketrag_fast._core import __version__
+
+            version, problem = str(__version__), ""
+        except Exception as error:  # noqa: BLE001 - whatever the import raises is reported to the driver
+            version, problem = "", f"{type(error).__name__}: {error}"
+        missing = [
+            path
+            for path in sources
+            if not os.path.exists(path)  # noqa: PTH110
+            and not (glob.has_magic(path) and glob.glob(path, recursive=True))  # noqa: PTH207
+        ]
+        shared = False
+        for wait in (0.0, 1.0, 3.0, 6.0):  # a new file may appear late on a network file system
+            time.sleep(wait)
+            try:
+                with open(marker, encoding="utf-8") as file:  # noqa: PTH123
+                    shared = file.read() == text
+            except OSError:
+                continue
+            if shared:
+                break
+        shared = shared and os.access(os.path.dirname(marker), os.W_OK)  # noqa: PTH120
+        return {"version": version, "problem": problem, "missing": missing, "shared": shared}
+
+    return probe

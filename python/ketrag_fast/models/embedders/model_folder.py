@@ -6,28 +6,23 @@ Only JSON files and the header of the weights are read, before any model code ru
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast.errors import BackendError
 
-_OURS: Final = ("sentence_transformers.",)
-_ROOT_FILES: Final = frozenset(
+_OURS: Final = "sentence_transformers."
+_MODULE_SETTINGS: Final = ("sentence_bert_config.json", "sentence_roberta_config.json")
+_FILES: Final = frozenset(
     (
-        "config.json",
-        "modules.json",
-        "config_sentence_transformers.json",
-        "tokenizer.json",
-        "tokenizer_config.json",
-        "special_tokens_map.json",
-        "added_tokens.json",
-        "vocab.txt",
-        "vocab.json",
-        "merges.txt",
+        *_MODULE_SETTINGS,
+        *("config.json", "modules.json", "config_sentence_transformers.json", "tokenizer.json"),
+        *("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
+        *("vocab.txt", "vocab.json", "merges.txt"),
     )
 )
-_MODULE_SETTINGS: Final = ("sentence_bert_config.json", "sentence_roberta_config.json")
 _MODEL_SUFFIXES: Final = (".safetensors", ".safetensors.index.json", ".model", ".spm", ".bpe")
 _HEADER_LIMIT: Final = 100_000_000
 _ROBERTA_LIKE: Final = frozenset(("roberta", "xlm-roberta", "camembert", "mpnet", "xlm-roberta-xl"))
@@ -65,24 +60,28 @@ def look(path: Path) -> ModelFolder:
             else "give the folder that SentenceTransformer(...).save(...) wrote",
         )
     modules = _modules(path)
-    files = tuple(sorted(_deciding(path, modules)))
-    config = _json(path / "config.json") if (path / "config.json").is_file() else {}
-    _refuse_code(path, config)
-    tensors = _weights(path, files)
+    files = tuple(sorted(set(_deciding(path, modules))))
+    config = _facts(path / "config.json")
+    if config.get("auto_map"):
+        raise BackendError(
+            f"the model in {path} needs custom code (auto_map in config.json); it was not loaded",
+            hint="choose a model that transformers supports itself",
+        )
     positions = _positions(config)
     return ModelFolder(
         path,
         files,
         tuple(kind for _, kind in modules),
         _dimension(path, modules, config),
-        _longest(path, modules, positions),
+        _longest(path / modules[0][0], positions),
         positions,
         sum(file.stat().st_size for _, file in files),
-        tensors,
+        _weights(path, files),
     )
 
 
 def _modules(path: Path) -> list[tuple[str, str]]:
+    """Return the folder and the type of each module. Raises BackendError for types of other packages."""
     listed = _json(path / "modules.json")
     if not isinstance(listed, list) or not listed:
         raise BackendError(f"{path / 'modules.json'} lists no module", hint="copy the model again")
@@ -102,31 +101,16 @@ def _modules(path: Path) -> list[tuple[str, str]]:
     return modules
 
 
-def _refuse_code(path: Path, config: Any) -> None:
-    wanted = config.get("auto_map") if isinstance(config, dict) else None
-    if wanted:
-        raise BackendError(
-            f"the model in {path} needs custom code (auto_map in config.json); it was not loaded",
-            hint="choose a model that transformers supports itself",
-        )
-
-
-def _deciding(path: Path, modules: list[tuple[str, str]]) -> list[tuple[str, Path]]:
-    found: dict[str, Path] = {}
+def _deciding(path: Path, modules: list[tuple[str, str]]) -> Iterator[tuple[str, Path]]:
+    """Yield the files that determine the vectors, with their names below the folder."""
     for place in dict.fromkeys(["", *(place for place, _ in modules)]):
-        folder = path / place
-        if not folder.is_dir():
-            continue
-        for file in folder.iterdir():
-            name = file.name
-            wanted = name.endswith(_MODEL_SUFFIXES) or name in _ROOT_FILES or name in _MODULE_SETTINGS
-            if wanted and file.is_file():
-                found[file.relative_to(path).as_posix()] = file
-    return list(found.items())
+        for file in (path / place).iterdir() if (path / place).is_dir() else ():
+            if (file.name.endswith(_MODEL_SUFFIXES) or file.name in _FILES) and file.is_file():
+                yield file.relative_to(path).as_posix(), file
 
 
 def _weights(path: Path, files: tuple[tuple[str, Path], ...]) -> frozenset[str]:
-    names: set[str] = set()
+    """Return the names of all tensors. Raises BackendError if a file of weights is missing or damaged."""
     weights = [file for name, file in files if name.endswith(".safetensors")]
     if not weights:
         other = any((path / name).is_file() for name in ("pytorch_model.bin", "tf_model.h5"))
@@ -135,14 +119,12 @@ def _weights(path: Path, files: tuple[tuple[str, Path], ...]) -> frozenset[str]:
             + (", only in a format that can run code" if other else ""),
             hint="save the model again with safe_serialization=True" if other else "copy the model again",
         )
-    for file in weights:
-        names.update(tensors_of(file))
     for name, file in files:
         if name.endswith(".index.json"):
-            for part in sorted(set(_json(file).get("weight_map", {}).values())):
+            for part in sorted(set(_facts(file).get("weight_map", {}).values())):
                 if not (file.parent / part).is_file():
                     raise BackendError(f"{file.parent / part} is missing", hint="copy the model again")
-    return frozenset(names)
+    return frozenset(name for file in weights for name in tensors_of(file))
 
 
 def tensors_of(file: Path) -> list[str]:
@@ -167,43 +149,40 @@ def tensors_of(file: Path) -> list[str]:
     return names
 
 
-def _positions(config: Any) -> int | None:
-    value = config.get("max_position_embeddings") if isinstance(config, dict) else None
+def _positions(config: dict[str, Any]) -> int | None:
+    value = config.get("max_position_embeddings")
     if not isinstance(value, int) or config.get("position_embedding_type", "absolute") != "absolute":
         return None
     return value - 2 if config.get("model_type") in _ROBERTA_LIKE else value
 
 
-def _longest(path: Path, modules: list[tuple[str, str]], positions: int | None) -> int | None:
-    limits = [positions] if positions else []
-    for name in _MODULE_SETTINGS:
-        file = path / modules[0][0] / name
-        value = _json(file).get("max_seq_length") if file.is_file() else None
-        if isinstance(value, int):
-            limits.append(value)
-    tokenizer = path / modules[0][0] / "tokenizer_config.json"
-    if tokenizer.is_file():
-        value = _json(tokenizer).get("model_max_length")
-        if isinstance(value, int) and value < 1_000_000:
-            limits.append(value)
-    return min(limits) if limits else None
+def _longest(folder: Path, positions: int | None) -> int | None:
+    """Return the maximum input in tokens: the smallest of the limits in the files of the first module."""
+    limits = [_facts(folder / name).get("max_seq_length") for name in _MODULE_SETTINGS]
+    own = _facts(folder / "tokenizer_config.json").get("model_max_length")
+    if isinstance(own, int) and own < 1_000_000:
+        limits.append(own)
+    return min([limit for limit in (*limits, positions or None) if isinstance(limit, int)], default=None)
 
 
-def _dimension(path: Path, modules: list[tuple[str, str]], config: Any) -> int | None:
-    above = path / "config_sentence_transformers.json"
-    top = _json(above) if above.is_file() else {}
-    found = config.get("hidden_size") if isinstance(config, dict) else None
+def _dimension(path: Path, modules: list[tuple[str, str]], config: dict[str, Any]) -> int | None:
+    found = config.get("hidden_size")
     for place, kind in modules[1:]:
-        file = path / place / "config.json"
-        facts = _json(file) if file.is_file() else {}
+        facts = _facts(path / place / "config.json")
         if kind.endswith("Pooling"):
             found = facts.get("word_embedding_dimension", facts.get("embedding_dimension", found))
         elif kind.endswith("Dense"):
             found = facts.get("out_features", found)
-    cut = top.get("truncate_dim")
+    cut = _facts(path / "config_sentence_transformers.json").get("truncate_dim")
     if isinstance(cut, int) and isinstance(found, int):
         found = min(found, cut)
     return found if isinstance(found, int) else None
+
+
+def _facts(file: Path) -> dict[str, Any]:
+    """Return the object in a JSON file; empty if the file is missing or has another content."""
+    data = _json(file) if file.is_file() else {}
+    return data if isinstance(data, dict) else {}
 
 
 def _json(file: Path) -> Any:

@@ -28,10 +28,10 @@ from ketrag_fast.models.extraction.prompt import (
 )
 from ketrag_fast.models.extraction.records import EntityRecord, Extraction, RelationRecord
 from ketrag_fast.models.llms.protocol import LanguageModel, Limits, ModelIdentity, Prompt
-from ketrag_fast.models.llms.registry import HEURISTIC, NONE, REPLAY, ModelOptions, open_model, parse_spec
+from ketrag_fast.models.llms.registry import HEURISTIC, REPLAY, ModelOptions, open_model, parse_spec
 from ketrag_fast.models.spending import Account, SpendingLimit
 from ketrag_fast.models.tasks.task import ParsedReply, Task
-from ketrag_fast.storage.journal import Journal, KeptReply, StoredReader, reply_key
+from ketrag_fast.storage.journal import KeptReply, StoredReader, reply_key
 
 ATTEMPTS: Final = 2
 """Attempts per chunk. A gleaning has one: if it fails, the chunk keeps its records."""
@@ -208,8 +208,6 @@ def open_reader(settings: Settings, limit: SpendingLimit | None = None) -> Chunk
     kind, rest = parse_spec(settings.llm)
     options = prompt_options(settings)
     limits = Limits(settings.llm_tokens, settings.llm_seconds, reply_schema(options))
-    if kind == NONE:
-        raise ValueError("nobody reads for llm = none")
     if kind == HEURISTIC:
         return _heuristic(settings.llm, options, limits)
     if kind == REPLAY:
@@ -254,13 +252,6 @@ def replay_only_reader(settings: Settings, row: StoredReader) -> ChunkReader:
         grounded=kind not in (HEURISTIC, REPLAY),
         places=kind == REPLAY,
     )
-
-
-def find_stored_reader(journal: Journal, key: str | None, spec: str | None) -> StoredReader | None:
-    """Return the stored reader with a key; without a key, the last one with a spec, or the last one."""
-    if key is not None:
-        return journal.known(key)
-    return journal.latest(spec)
 
 
 def _heuristic(spec: str, options: PromptOptions, limits: Limits) -> ChunkReader:

@@ -15,6 +15,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 from zlib import crc32
@@ -179,13 +180,10 @@ T = TypeVar("T", EntityRecord, RelationRecord)
 
 
 class Recording:
-    """An open recording. Counts `malformed` lines and `missing` chunks, which have no record."""
+    """An open recording."""
 
-    def __init__(self, path: Path, fingerprint: str, records: Iterable[Recorded], malformed: int) -> None:
-        self.path = path
+    def __init__(self, fingerprint: str, records: Iterable[Recorded]) -> None:
         self.fingerprint = fingerprint
-        self.malformed = malformed
-        self.missing = 0
         placed: dict[str, dict[tuple[int, int | None], Recorded]] = {}
         self._texts: list[Recorded] = []
         for record in records:
@@ -209,24 +207,20 @@ class Recording:
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
-        """Read a recording. Raises BackendError if it is missing or no line is valid."""
+        """Read a recording; malformed lines are skipped. Raises BackendError if no line is valid."""
         place = Path(path).expanduser()
         digest = hashlib.sha256()
         records: list[Recorded] = []
         wrong: list[str] = []
-        malformed = 0
         try:
             with place.open("rb") as file:
-                number = 0
-                while line := file.readline(MAX_LINE + 1):
-                    number += 1
+                for number, line in enumerate(iter(partial(file.readline, MAX_LINE + 1), b""), 1):
                     digest.update(line)
                     try:
                         if len(line) > MAX_LINE:
                             raise ValueError("line too long")
                         record = read_line(line) if line.strip() else None
                     except ValueError as error:
-                        malformed += 1
                         if len(wrong) < _SHOWN:
                             wrong.append(f"line {number}: {error}")
                         continue
@@ -237,12 +231,12 @@ class Recording:
                 f"the recording {place} cannot be read: {error.strerror}",
                 hint="give replay:FILE.jsonl, written by an earlier build",
             ) from error
-        if not records and malformed:
+        if not records and wrong:
             raise BackendError(
                 f"{place} is not a recording: {'; '.join(wrong)}",
                 hint="a line is a passage with its entities and relations, or with corpus-id and triples",
             )
-        return cls(place, digest.hexdigest(), records, malformed)
+        return cls(digest.hexdigest(), records)
 
     def __len__(self) -> int:
         return len(self._texts) + sum(map(len, self._placed.values()))
@@ -250,7 +244,7 @@ class Recording:
     def extraction_for(
         self, document_id: str, start: int, end: int, title: str, text: str
     ) -> Extraction | None:
-        """Return the recorded extraction for a chunk; None (and count it as `missing`) if there is none.
+        """Return the recorded extraction for a chunk, or None if there is none.
 
         `start` and `end` are code point offsets in the document; `text` is the text of the chunk.
         """
@@ -263,7 +257,6 @@ class Recording:
             if record.document is None and record.text == text:
                 return record.extraction
         if not found:
-            self.missing += 1
             return None
         source = Source(f"{title}\n{text}" if title else text)
         return Extraction(

@@ -60,7 +60,7 @@ _FENCE: Final = ("```", "~~~")
 
 
 def answer_without_model(context: Context, reason: str | None = None) -> Answer:
-    """Return the answer if no model is called: there is none, or the context has no passages."""
+    """Return the answer if there is no model, or the context has no passages."""
     return Answer(
         context.question,
         "" if reason else NOTHING,
@@ -234,7 +234,7 @@ class AnswerChecker:
         return "".join(parts)
 
     def finish(self, *, is_cut: bool = False) -> str:
-        """Return the rest at the end of the answer. Of one that is cut the last word may be a part of one."""
+        """Return the rest at the end of the answer. If it was cut, its last word may be incomplete."""
         return self._close(len(self._held), is_cut=is_cut) if self._held else ""
 
     def _end_of_sentence(self) -> int | None:
@@ -254,14 +254,14 @@ class AnswerChecker:
         return _LONGEST if len(self._held) > _LONGEST + 1 else None
 
     def _close(self, end: int, *, is_cut: bool = False) -> str:
-        """Check the sentence up to `end`, and return what of it was not returned yet."""
+        """Check the sentence up to `end`, and return the part that was not returned yet."""
         whole, self._held = self._held[:end], self._held[end:]
         text = self._checked(whole, is_cut=is_cut)
         returned, self._returned = self._returned, 0
         return text[returned:]
 
     def _checked(self, whole: str, *, is_cut: bool) -> str:
-        """Return a sentence with the right marks. The last word of one that is cut is not compared."""
+        """Return a sentence with the right marks. If it was cut, its last word is not compared."""
         plain = _MARK.sub("", whole)
         if not plain.strip():
             return whole

@@ -37,28 +37,28 @@ _LINES: Final = 4
 _TRIED: Final = 6
 """Number of best sentences that are tried as the first of these."""
 _CLOSE: Final = 0.7
-"""They have at least this share of the best one's weight."""
+"""Minimum weight of these, as a share of the weight of the best one."""
 _RIVAL: Final = 0.9
 """Share of the best one's weight from which a sentence of a passage may contradict."""
 _PREFIX: Final = 5
 _ALIKE: Final = 0.7
 """Words are alike if they begin with the same 5 letters, and with the same 70 % of the longer one."""
 _UNNUMBERED: Final = 0
-"""Number of what cannot be cited."""
+"""Passage number of tables, which cannot be cited."""
 _HEARD: Final = 1000
-"""Characters of the answer whose language counts, too, if that of a sentence is in no passage."""
+"""Last characters of the answer, whose language counts if no passage is in that of the sentence."""
 _PRONOUN: Final = re.compile(
     r"\b(?:he|she|it|they|his|her|its|their|him|them|er|sie|es|sein|seine|ihr|ihre|il|elle|ils|elles|son|sa|ses|"
     r"él|ella|su|sus|lui|lei|suo|sua|hij|zij|zijn|haar)\b",
     re.IGNORECASE,
 )
-"""What may stand for the first name of a sentence before."""
+"""Pronouns that may refer to the first name of an earlier sentence."""
 Keys = frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """What a sentence of an answer rests on.
+    """The passages that support a sentence of an answer.
 
     Attributes:
         numbers: Numbers of the passages that support it: first those that the model cited.
@@ -121,7 +121,7 @@ class Grounds:
         self._answer = ""
 
     def check(self, sentence: str, cited: Sequence[int] = ()) -> Support:
-        """Return what supports the next sentence of the answer, given without citation marks."""
+        """Return the passages that support the next sentence of the answer, which has no citation marks."""
         self._answer = f"{self._answer} {sentence}"[-_HEARD:]
         facts = self._facts(sentence)
         if not facts or not {detect_language(sentence), detect_language(self._answer)} & self._spoken:

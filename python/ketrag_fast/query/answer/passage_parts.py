@@ -19,7 +19,7 @@ _UNDERLINE: Final = re.compile(r"(?:=+|-+)[ \t]*")
 _ITEM: Final = re.compile(r"(?:[-*+•·]|\d{1,3}[.)])[ \t]+|>[ \t]*")
 """The marker of a list item or quotation."""
 _NUMBER: Final = re.compile(r"[\s#*_]*(?:\d+(?:\.\d+)*\.?)?[\s#*_:]*")
-"""What may be before the words of a heading."""
+"""Number and emphasis before the words of a heading."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ _MENTIONING: Final = 4  # passages that may mention the subject of another one
 _LEAST: Final = 4  # characters of a title that counts as a subject
 _WORD: Final = re.compile(r"\w+")
 _COMPOUND: Final = re.compile(r"(?<![^\W_])[^\W_]++(?:[-_.][^\W_]++)++")
-"""A name such as item-40, max_attempts or v2.1, which its parts do not stand for."""
+"""A name such as item-40, max_attempts or v2.1, which is not the same as its parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def rarity(count: int, total: int) -> float:
 
 
 def _passage_scores(question: str, passages: Sequence[Passage]) -> list[float]:
-    """Return what each passage adds to the score of its sentences: its own score and that of its title."""
+    """Return the part of each passage in the scores of its sentences: its own score and that of its title."""
     best: dict[str, float] = {}
     ranked: list[float] = []  # no passage counts less than those after it, which may be older (`newest`)
     for passage in reversed(passages):

@@ -10,18 +10,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast import _core
+from ketrag_fast.query.themes.clusters import F64, I64
 from ketrag_fast.query.themes.question import PLAIN_WORDS
 from ketrag_fast.systems.shared.rows import Arrays, csr, select_rows
-
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
 
 TERMS: Final = 5
 """Maximum number of terms in a label."""
@@ -76,24 +73,24 @@ class Speller:
         self._keyword = keyword
         words, joined, fields, counts = _split(texts)
         self._read = read
-        self._fields = np.array(fields, np.bool_)
-        self._ends = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
-        self._joined = np.array(joined, np.bool_)
-        self._surfaces = sorted(set(words))
-        place = {surface: at for at, surface in enumerate(self._surfaces)}
-        self._words = np.fromiter((place[word] for word in words), np.int64, len(words))
+        self.fields = np.array(fields, np.bool_)
+        self.ends = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+        self.joined = np.array(joined, np.bool_)
+        self.surfaces = sorted(set(words))
+        place = {surface: at for at, surface in enumerate(self.surfaces)}
+        self.words = np.fromiter((place[word] for word in words), np.int64, len(words))
         own = list(languages) or None
-        rows = [tuple(_core.lexical_keywords(surface, languages=own)) for surface in self._surfaces]
-        self._stems = sorted(set(rows))
-        number = {stems: at for at, stems in enumerate(self._stems)}
+        rows = [tuple(_core.lexical_keywords(surface, languages=own)) for surface in self.surfaces]
+        self.stems = sorted(set(rows))
+        number = {stems: at for at, stems in enumerate(self.stems)}
         stem_of = np.array([number[row] for row in rows], np.int64)
-        self._own = stem_of[self._words] if len(rows) else np.zeros(0, np.int64)
-        self._holding: dict[str, list[int]] = {}
-        for at, stems in enumerate(self._stems):
+        self.own = stem_of[self.words] if len(rows) else np.zeros(0, np.int64)
+        self.holding: dict[str, list[int]] = {}
+        for at, stems in enumerate(self.stems):
             for stem in stems:
-                self._holding.setdefault(stem, []).append(at)
-        names = [bool(stems) and all(map(_is_name, stems)) for stems in self._stems]
-        self._is_name = np.array(names, np.bool_)
+                self.holding.setdefault(stem, []).append(at)
+        names = [bool(stems) and all(map(_is_name, stems)) for stems in self.stems]
+        self.is_name = np.array(names, np.bool_)
 
     def label(self, weights: F64, central: I64) -> tuple[tuple[str, ...], F64]:
         """Return the best terms by weight, spelled as in the texts of the `central` units, and the weights.
@@ -103,8 +100,8 @@ class Speller:
         order = np.lexsort((np.arange(len(weights)), -weights))[:_CANDIDATES]
         order = order[weights[order] > 0]
         named = {number: self._keyword(number) for number in order.tolist()}
-        kept = [at for at in order.tolist() if _is_name(named[at]) and named[at] in self._holding]
-        spellings = self._spellings([named[at] for at in kept], np.searchsorted(self._read, central))
+        kept = [at for at in order.tolist() if _is_name(named[at]) and named[at] in self.holding]
+        spellings = _Spellings(self, [named[at] for at in kept], np.searchsorted(self._read, central))
         weights = weights.copy()
         weights[np.array(kept, np.int64)[spellings.fields]] *= _FIELD
         terms: list[str] = []
@@ -119,30 +116,6 @@ class Speller:
                 terms.append(term)
                 used |= parts
         return tuple(terms), weights
-
-    def _spellings(self, words: Sequence[str], rows: I64) -> _Spellings:
-        sizes = self._ends[rows + 1] - self._ends[rows]
-        shift = np.repeat(self._ends[rows] - np.cumsum(sizes) + sizes, sizes)
-        places = shift + np.arange(len(shift))
-        candidate = np.full(len(self._stems) + 1, -1, np.int64)
-        # A word with several keywords counts as a form of the best one.
-        for at in reversed(range(len(words))):
-            candidate[self._holding[words[at]]] = at
-        # A word that may not be part of an expression ends it, and so does the end of a text.
-        own = self._own[places]
-        joined = self._joined[places] & self._is_name[own]
-        joined[1:] &= self._is_name[own[:-1]]
-        return _Spellings(
-            len(words),
-            candidate[own],
-            own,
-            self._words[places],
-            joined,
-            self._fields[places],
-            np.repeat(np.arange(len(rows)), sizes),
-            self._stems,
-            self._surfaces,
-        )
 
 
 def _split(texts: Sequence[str]) -> tuple[list[str], list[bool], list[bool], list[int]]:
@@ -181,34 +154,33 @@ def _is_form(a: str, b: str) -> bool:
     return long.startswith(short) or (long.startswith(short[:-1]) and len(long) - len(short) <= 3)
 
 
-@dataclass(frozen=True, slots=True)
 class _Spellings:
-    """The words of some texts, with the spellings of keywords and the expressions that contain them.
+    """The words of some texts, with the spellings of keywords and the expressions that contain them."""
 
-    Attributes:
-        count: the number of keywords.
-        keyword: the keyword that each word is a form of, -1 for no keyword.
-        stems, surfaces: for each word, the number of its set of keywords and the number of its spelling.
-        joined: whether each word may form an expression with the previous word.
-        colon: whether a colon follows each word.
-        text: the text that each word is in.
-    """
-
-    count: int
-    keyword: I64
-    stems: I64
-    surfaces: I64
-    joined: NDArray[np.bool_]
-    colon: NDArray[np.bool_]
-    text: I64
-    stem_texts: Sequence[tuple[str, ...]]
-    surface_texts: Sequence[str]
-    runs: dict[int, tuple[int, int, int]] = field(default_factory=dict)
-    """For each keyword that is mostly in an expression: its length in words, its texts, first position."""
-
-    def __post_init__(self) -> None:
-        """Find the expressions that contain keywords."""
-        own = np.unique(self._pairs(self.keyword, self.text)[self.keyword >= 0])
+    def __init__(self, speller: Speller, keywords: Sequence[str], rows: I64) -> None:
+        """Find the expressions that contain keywords in some rows of the texts."""
+        self._speller = speller
+        sizes = speller.ends[rows + 1] - speller.ends[rows]
+        shift = np.repeat(speller.ends[rows] - np.cumsum(sizes) + sizes, sizes)
+        places = shift + np.arange(len(shift))
+        self.count = len(keywords)
+        self.stems, self.surfaces = speller.own[places], speller.words[places]
+        """For each word, the number of its set of keywords and the number of its spelling."""
+        candidate = np.full(len(speller.stems) + 1, -1, np.int64)
+        # A word with several keywords counts as a form of the best one.
+        for at in reversed(range(len(keywords))):
+            candidate[speller.holding[keywords[at]]] = at
+        self.keyword = candidate[self.stems]
+        """The keyword that each word is a form of, -1 for no keyword."""
+        # A word that may not be part of an expression ends it, and so does the end of a text.
+        is_name = speller.is_name[self.stems]
+        self.joined = speller.joined[places] & is_name
+        self.joined[1:] &= is_name[:-1]
+        self.colon = speller.fields[places]
+        self.text = np.repeat(np.arange(len(rows)), sizes)
+        self.runs: dict[int, tuple[int, int, int]] = {}
+        """For each keyword that is mostly in an expression: its length in words, its texts, its position."""
+        own = np.unique((self.keyword * self._texts + self.text)[self.keyword >= 0])
         texts = np.bincount(own // self._texts, minlength=self.count)
         for size in range(2, _LONGEST + 1):
             starts = np.flatnonzero(self._starts(size))
@@ -242,9 +214,6 @@ class _Spellings:
     @property
     def _texts(self) -> int:
         return int(self.text[-1]) + 1 if len(self.text) else 1
-
-    def _pairs(self, first: I64, second: I64) -> I64:
-        return first * self._texts + second
 
     def _starts(self, size: int) -> NDArray[np.bool_]:
         """Return whether an expression of `size` words begins at each word."""
@@ -283,7 +252,7 @@ class _Spellings:
         Ties go to the alphabetically first spelling.
         """
         found = min(forms, key=lambda form: (-forms[form], form))
-        places = [self.stem_texts[self.stems[int(np.argmax(self.surfaces == one))]] for one in found]
-        return " ".join(self.surface_texts[one] for one in found), {
+        places = [self._speller.stems[self.stems[int(np.argmax(self.surfaces == one))]] for one in found]
+        return " ".join(self._speller.surfaces[one] for one in found), {
             stem for stems in places for stem in stems
         }

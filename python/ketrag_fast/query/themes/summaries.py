@@ -298,7 +298,7 @@ def sources_of(units: Arrays, numbers: Sequence[int]) -> list[str]:
 
 
 def _source(units: Arrays, unit: int, text: str) -> str:
-    """Return the hash of a passage. Its first half is stored in an array of the index, for lookups."""
+    """Return the hash of a passage. Its first half is also in an array of the index, for lookups."""
     return f"{int(units['unit_keys'][unit, 0]):016x}{_digest(text)}"
 
 

@@ -2,7 +2,7 @@
 //! is inherited by a fork, and keeps the file's bytes after the file is deleted, so an open index stays
 //! usable.
 
-use super::refused::refused;
+use super::tree::refused;
 use super::tree::{self, Value, BLOCK};
 use crate::error::{Error, Result};
 use crate::guard::{Guard, Marks, Verify, BLOCK_BITS};

@@ -1,9 +1,9 @@
 //! NumPy `.npy` files, mapped read-only: every process that opens an index shares its arrays, and any tool
 //! that reads NumPy files can inspect them. Packed arrays ([`super::pack`]) look the same from outside.
 
-use super::kind::{Item, Kind};
 use super::mapped::MappedFile;
 use super::pack::MAGIC;
+use super::pack::{Item, Kind};
 use super::unpacked::{Changes, Compose, Unpacked};
 use crate::error::{caught, Error, Result};
 use crate::guard::Guard;

@@ -1,5 +1,5 @@
 //! Packed arrays: files of compressed chunks, each of which decodes to 64 KiB of an array of bytes or to 4 KiB of
-//! one of integers.
+//! one of integers; and the types of the elements of arrays.
 //!
 //! The file is a header (type and shape), the compressed length of each chunk, the chunks, and a few zeros,
 //! so that a decoder may read beyond the last one. A chunk is encoded by [`super::rice`] (integers), by
@@ -7,11 +7,11 @@
 //! chunks a first query decodes little that it does not read. Bytes are texts, which compress worse in small
 //! chunks. The file is the same on every machine, because both encoders use integers alone.
 
-use super::kind::Kind;
 use super::rice;
 use crate::error::{Error, Result};
 use crate::parallel::map_ranges;
 use crate::progress::Progress;
+use bytemuck::Pod;
 use std::io::{Cursor, Seek, SeekFrom, Write};
 use zlib_rs::{DeflateConfig, ReturnCode};
 
@@ -304,6 +304,50 @@ fn write_integers(values: &[u64], kind: Kind, to: &mut [u8]) -> Option<()> {
     }
     Some(())
 }
+
+/// The element types that an index uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    U8,
+    I8,
+    U32,
+    U64,
+    F32,
+    F64,
+}
+
+impl Kind {
+    /// Parse NumPy's name of a type.
+    pub fn parse(descr: &str) -> Option<Self> {
+        Some(match descr {
+            "|u1" => Self::U8,
+            "|i1" => Self::I8,
+            "<u4" => Self::U32,
+            "<u8" => Self::U64,
+            "<f4" => Self::F32,
+            "<f8" => Self::F64,
+            _ => return None,
+        })
+    }
+
+    pub fn size(self) -> usize {
+        match self {
+            Self::U8 | Self::I8 => 1,
+            Self::U32 | Self::F32 => 4,
+            Self::U64 | Self::F64 => 8,
+        }
+    }
+}
+
+/// Rust types that correspond to a [`Kind`].
+pub trait Item: Pod {
+    const KIND: Kind;
+}
+
+macro_rules! items {
+    ($($rust:ty => $kind:ident),*) => {$(impl Item for $rust { const KIND: Kind = Kind::$kind; })*};
+}
+items!(u8 => U8, i8 => I8, u32 => U32, u64 => U64, f32 => F32, f64 => F64);
 
 #[cfg(test)]
 mod tests {

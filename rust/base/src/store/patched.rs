@@ -1,9 +1,9 @@
 //! An array stored as changes to an earlier one ([`crate::store::patch`]). It is assembled chunk by chunk
 //! when it is read.
 
-use super::kind::{Item, Kind};
 use super::npy::MappedArray;
 use super::pack::Shape;
+use super::pack::{Item, Kind};
 use super::unpacked::{Changes, Compose};
 use crate::error::{caught, Error, Result};
 use crate::store::patch::{Numbering, Patch};

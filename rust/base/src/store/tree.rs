@@ -1,7 +1,6 @@
 //! BLAKE3 tree hashes. A file's digest is computed from the hashes of its blocks, so one block can be
 //! verified without reading the others and without trusting the stored hashes.
 
-use super::refused::refused;
 use crate::error::{Error, Result};
 use crate::guard::BLOCK_BITS;
 use crate::memory;
@@ -93,6 +92,21 @@ fn fill(file: &mut File, buffer: &mut [u8]) -> std::io::Result<usize> {
 /// Return the BLAKE3 digest of a file in lower-case hexadecimal.
 pub fn file_digest(path: &Path, progress: &Progress) -> Result<String> {
     Ok(file_tree(path, progress)?.0.to_hex().to_string())
+}
+
+/// System error numbers that are not about the file: ENOMEM, EMFILE, ENFILE.
+const NO_MEMORY: i32 = 12;
+const PROCESS_FILES: i32 = 24;
+const SYSTEM_FILES: i32 = 23;
+
+/// Return the error for a file that the system cannot open, read or map.
+pub(super) fn refused(name: &str, e: std::io::Error) -> Error {
+    let error = match e.raw_os_error() {
+        Some(NO_MEMORY) => Error::memory(format!("cannot map {name}: {e}")),
+        Some(PROCESS_FILES | SYSTEM_FILES) => Error::limit(format!("cannot open {name}: {e}")),
+        _ => Error::damaged(format!("cannot read {name}: {e}")),
+    };
+    error.caused_by(e)
 }
 
 #[cfg(test)]

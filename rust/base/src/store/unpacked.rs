@@ -4,8 +4,8 @@
 //! integers decodes to a page of memory. Chunks of an array with changes are smaller, because they are
 //! assembled again after each change, and a query reads only a few values of most chunks.
 
-use super::kind::Item;
 use super::mapped::MappedFile;
+use super::pack::Item;
 use super::pack::{decode, Shape, HEADER};
 use crate::error::{Error, Result};
 use crate::guard::{Guard, Marks, Verify};
@@ -218,8 +218,8 @@ impl Verify for Unpacked {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kind::Kind;
     use super::super::npy::MappedArray;
+    use super::super::pack::Kind;
     use super::super::pack::{pack, Shape};
     use super::super::tree::{self, BLOCK};
     use super::*;

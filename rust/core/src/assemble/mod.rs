@@ -1,7 +1,6 @@
 //! Assembly of contexts from a recipe: which channels it uses, how they share a budget, and how their results
 //! are combined. This module does not refer to any channel by name.
 
-mod join;
 mod recipe;
 mod request;
 mod searcher;

@@ -1,8 +1,8 @@
 //! A retrieval request without its query. It is checked once and used for many queries.
 
-use crate::assemble::join::{Join, Task};
 use crate::assemble::recipe::{Recipe, Rollover, Share};
 use crate::assemble::vote::Vote;
+use crate::assemble::vote::{Join, Task};
 use crate::channels::{find, print_ranked, Channel, List, Options, Printed, Room, Scratch, Section};
 use crate::error::{Error, Result};
 use crate::progress::Progress;

@@ -1,7 +1,7 @@
 //! One opened generation that answers queries.
 
-use super::join::Task;
 use super::request::Request;
+use super::vote::Task;
 use crate::channels::{
     evidence, find, Channel, Given, Printed, Printers, Query, Question, Reason, Scratch, CHANNELS,
 };

@@ -6,8 +6,8 @@
 //! for tables. The rest of each share goes to the tables and remaining units of the first channel, and to the
 //! remaining units of the second.
 
-use super::join::{Join, Task};
 use super::recipe::{Recipe, Rollover};
+use crate::channels::Query;
 use crate::channels::{Channel, Options, Printed, Room, Scratch, Section};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
@@ -270,4 +270,25 @@ fn without_units(printed: &mut Printed) {
     debug_assert!(printed.context.rows.is_empty());
     printed.scores.clear();
     printed.context.rows.clear();
+}
+
+/// One query to the channels of a recipe.
+pub struct Task<'a, 'p> {
+    pub query: &'a Query<'a, 'p>,
+    pub recipe: &'a Recipe,
+    /// The recipe's channels, in the order of its shares.
+    pub channels: &'a [&'a dyn Channel],
+    pub budgets: &'a [u64],
+    /// Maximum number of units.
+    pub most: usize,
+}
+
+pub trait Join: Sync {
+    fn name(&self) -> &'static str;
+
+    /// Return an error if an option is invalid for one of the channels.
+    fn check(&self, recipe: &Recipe, channel: &dyn Channel, options: &Options) -> Result<()>;
+
+    /// Return a context for each of the task's budgets.
+    fn print(&self, task: &Task<'_, '_>, scratch: &mut Scratch, progress: &Progress) -> Result<Vec<Printed>>;
 }

@@ -1,8 +1,8 @@
 //! View of NodeRAG's graph: nodes, edges, vectors, names and texts.
 
 use super::arrays::{damaged, Arrays};
-use super::chunks::Chunks;
 use super::vectors::{codes, vectors};
+use super::views::Chunks;
 use crate::error::{Error, Result};
 use crate::search::nodes::print::Texts;
 use crate::search::nodes::{Blocks, Kind, NodeIndex};

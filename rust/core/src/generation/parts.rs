@@ -2,13 +2,13 @@
 //! stages that write them.
 
 use super::arrays::{damaged, Arrays};
-use super::chunks::Chunks;
-use super::citations;
-use super::concepts::Concepts;
 use super::noderag::Nodes;
-use super::skeleton::Skeleton;
-use super::space::Space;
 use super::vectors::{codes, rows, signs, vectors};
+use super::views;
+use super::views::Chunks;
+use super::views::Concepts;
+use super::views::Skeleton;
+use super::views::Space;
 use crate::error::{caught, Error, Result};
 use crate::items::Items;
 use crate::rank::links_view::{LinksView, Slice, Source, LANGUAGES, UNIT_LANGUAGE};
@@ -166,7 +166,7 @@ impl<'a> Parts<'a> {
     }
 
     pub fn has_citations(&self) -> bool {
-        citations::in_index(self.arrays)
+        views::has_citations(self.arrays)
     }
 
     pub fn has_skeleton(&self) -> bool {
@@ -380,7 +380,7 @@ impl<'a> Parts<'a> {
 
     /// Return the graph of citations, references and neighbours.
     pub fn citations(&self) -> Result<Option<&CitedGraph<'a>>> {
-        part(self.has_citations(), &self.citations, || citations::graph(self.arrays, self.len))
+        part(self.has_citations(), &self.citations, || views::cited_graph(self.arrays, self.len))
     }
 
     /// Return the postings of learned weights.

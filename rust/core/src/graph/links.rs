@@ -7,7 +7,7 @@
 use crate::error::{Error, Result};
 use crate::graph::links_earlier::Earlier;
 use crate::graph::links_pass::Rows;
-pub use crate::graph::links_rows::Texts;
+pub use crate::graph::links_pass::Texts;
 use crate::progress::Progress;
 use crate::rank::links_view::{
     check_sentences, LinksView, Slice, ANY_POSITION, LANGUAGES, NONE, UNIT_LANGUAGE,

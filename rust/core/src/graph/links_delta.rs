@@ -8,7 +8,7 @@
 
 use crate::error::{Error, Result};
 use crate::graph::links_pass::{mentions_of, read, renumber, subjects_of, Part, Rows, Subjects};
-use crate::graph::links_rows::{RowBuilder, Texts};
+use crate::graph::links_pass::{RowBuilder, Texts};
 use crate::graph::links_search::units_with;
 pub use crate::graph::links_things::Of;
 use crate::graph::links_things::{changed, Things, Vocabulary};

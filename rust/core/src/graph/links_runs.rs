@@ -9,7 +9,7 @@
 use crate::error::{Error, Result};
 use crate::graph::links::{Array, GRAIN};
 use crate::graph::links_pass::{read, renumber, subjects_of, Part, Rows, Subjects, Words};
-use crate::graph::links_rows::{RowBuilder, Texts};
+use crate::graph::links_pass::{RowBuilder, Texts};
 use crate::graph::spill::{put, take, Piece, RowSink, Sink, Spill, Turned};
 use crate::parallel::{held, map_ranges, map_ranges_then};
 use crate::progress::Progress;

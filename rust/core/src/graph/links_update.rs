@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::graph::links::{check_texts, Links, GRAIN};
 use crate::graph::links_earlier::{Earlier, Kinds};
 use crate::graph::links_pass::{mentions_of, read, renumber, subjects_of, Rows, Subjects, Words};
-use crate::graph::links_rows::{RowBuilder, Texts};
+use crate::graph::links_pass::{RowBuilder, Texts};
 use crate::graph::links_search::{looked_at, LookedAt, Vocabularies};
 use crate::parallel::{map_ranges, map_ranges_then};
 use crate::progress::Progress;

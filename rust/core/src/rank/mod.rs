@@ -1,9 +1,8 @@
 //! Ranking and selection on any graph, independent of how it was built: PageRank, centralities, BM25 and the
 //! walk.
 
-pub mod betweenness;
 pub mod bm25;
-pub mod core_numbers;
+pub mod centrality;
 pub mod links_view;
 pub mod links_weights;
 pub mod matches;

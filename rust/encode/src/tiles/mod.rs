@@ -15,7 +15,6 @@ pub mod attention;
 pub mod block;
 pub mod body;
 pub mod machine;
-pub mod norm;
 pub mod product;
 #[cfg(test)]
 mod tests;
@@ -55,7 +54,7 @@ impl Panels<'_> {
 
 impl PanelsMut<'_> {
     /// Return whether `rows` rows of `panels` panels have room.
-    fn writable(&self, panels: usize, rows: usize) -> bool {
+    pub fn writable(&self, panels: usize, rows: usize) -> bool {
         self.words.len() >= (panels - 1) * self.stride + rows * ROW
     }
 }

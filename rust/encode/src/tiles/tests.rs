@@ -5,7 +5,7 @@ use super::machine::Machine;
 use super::product::{Linear, Part, Then};
 use super::*;
 use crate::attention::{Distances, Heads};
-use crate::layout::Layout;
+use crate::buffer::Layout;
 use crate::norm::Norm;
 use crate::simd::math::Activation;
 use crate::simd::plain::fused;

@@ -3,10 +3,10 @@
 use super::{Lexer, Word};
 use crate::clusters::each_pair;
 use crate::detection::detect;
+use crate::folding::bare_into;
 use crate::folding::{folded_size, is_unspaced, WordSet};
 use crate::identifiers::has_inner_capital;
 use crate::languages::Language;
-use crate::marks::bare_into;
 use std::sync::OnceLock;
 use unicode_normalization::UnicodeNormalization;
 

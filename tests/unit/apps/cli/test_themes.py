@@ -154,8 +154,8 @@ def test_themes_are_shown_with_their_summaries(
 
 def test_options_of_summaries_that_contradict(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["themes", "-i", str(folder), "--dry-run"]) == 2
-    assert "--dry-run belongs to --summarise" in capsys.readouterr().err
+    assert "--dry-run needs --summarise" in capsys.readouterr().err
     assert main(["themes", "-i", str(folder), "1", "--summarise"]) == 2
-    assert "--summarise is for all themes" in capsys.readouterr().err
+    assert "--summarise cannot be combined with ID" in capsys.readouterr().err
     assert main(["themes", "-i", str(folder), "--summarise"]) == 4
     assert "--llm" in capsys.readouterr().err

@@ -51,9 +51,9 @@ def in_process(
     part("mcp", "server")
     from mcp.client.client import Client
 
-    from ketrag_fast.apps.server.indexes import Indexes
     from ketrag_fast.apps.server.mcp_tools import create_mcp_server
     from ketrag_fast.apps.server.options import ServerOptions
+    from ketrag_fast.apps.server.service import Indexes
 
     async def run() -> None:
         opened = Indexes(ServerOptions(indexes=indexes, settings=settings or {}))
@@ -345,13 +345,13 @@ def test_requests_are_answered_although_the_input_has_ended(folder: Path) -> Non
 
 def test_a_request_that_the_client_has_cancelled_is_not_waited_for() -> None:
     part("mcp", "server")
-    from ketrag_fast.apps.server.mcp_pipes import _OpenRequests
+    from ketrag_fast.apps.server.mcp_pipes import _Replies
 
     async def wait() -> None:
-        requests = _OpenRequests()
+        requests = _Replies(None)
         await requests.wait()
-        requests.add(1)
-        requests.add("two")
+        requests.expect(1)
+        requests.expect("two")
         waiting = asyncio.create_task(requests.wait())
         for number in (1, None, {}, "one"):
             requests.close(number)

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from ketrag_fast import Document, Index, Settings
-from tests.support.endpoint import Endpoint, words_encoder
 from tests.support.service import running
 from tests.unit.apps.server.conftest import QUESTION, TEXTS, documents
 
@@ -69,38 +68,6 @@ def test_questions_of_many_clients_are_put_together_and_none_is_mixed_up(served:
     for question, reply in zip(questions, found, strict=True):
         assert reply["question"] == question
         assert plain(reply) == json.loads(json.dumps(wanted[question]))
-
-
-def test_what_waits_is_put_to_the_core_together(folder: Path) -> None:
-    with running(folder, front=False, concurrency=1, batch=8, cache=0) as service, service.client() as client:
-        index = service.service.indexes.find(None).index
-        one, many = index.retrieve, index.retrieve_many
-        gate = threading.Event()
-        sizes: list[int] = []
-
-        def first(question: str, **named: Any) -> Any:
-            gate.wait(30)
-            sizes.append(1)
-            return one(question, **named)
-
-        def together(questions: Any, **named: Any) -> Any:
-            sizes.append(len(questions))
-            return many(questions, **named)
-
-        index.retrieve, index.retrieve_many = first, together
-        with ThreadPoolExecutor(20) as pool:
-            head = pool.submit(client.post, "/v1/retrieve", json={"question": "Fram"})
-            while service.service.batcher._free:
-                pass
-            replies = [
-                pool.submit(client.post, "/v1/retrieve", json={"question": f"Maud {n}"}) for n in range(16)
-            ]
-            while service.service.batcher.waiting < 16:
-                pass
-            gate.set()
-            assert head.result().json()["question"] == "Fram"
-            assert [r.result().json()["question"] for r in replies] == [f"Maud {n}" for n in range(16)]
-        assert sizes == [1, 8, 8]
 
 
 def test_a_reply_is_kept_until_the_index_changes(tmp_path: Path) -> None:
@@ -165,46 +132,6 @@ def test_stats_graphs_passages_and_documents(client: Any, folder: Path) -> None:
     assert client.get("/v1/passages/999").status_code == 404
 
 
-def test_a_model_embeds_together_what_came_meanwhile(tmp_path: Path) -> None:
-    asking, gate, sizes = threading.Event(), threading.Event(), []
-    encoder = words_encoder()
-
-    def encode(texts: Any) -> Any:
-        if asking.is_set():
-            sizes.append(len(texts))
-            gate.wait(30)
-        return encoder(texts)
-
-    with Endpoint(encode) as endpoint:
-        settings = Settings(threads=1, embedder=f"openai:mini@{endpoint.url}")
-        folder = tmp_path / "index"
-        Index.build(documents(), folder, settings=settings).close()
-        given = {"embedder": settings.embedder}
-        with (
-            running(folder, front=False, settings=given, concurrency=3, cache=0) as service,
-            service.client() as client,
-        ):
-            assert client.post("/v1/retrieve", json={"question": "warm"}).status_code == 200
-            asking.set()
-
-            def ask(question: str, mode: str = "text") -> Any:
-                return client.post("/v1/retrieve", json={"question": question, "mode": mode})
-
-            with ThreadPoolExecutor(20) as pool:
-                head = pool.submit(ask, "Fram")
-                while not sizes:
-                    pass
-                replies = [pool.submit(ask, f"Maud {n}") for n in range(12)]
-                while service.service.batcher.waiting < 12:
-                    pass
-                assert ask("Fram", "bm25").status_code == 200  # what needs no vectors does not wait
-                gate.set()
-                assert head.result().json()["question"] == "Fram"
-                found = [reply.result().json() for reply in replies]
-        assert [one["question"] for one in found] == [f"Maud {n}" for n in range(12)]
-        assert sizes == [1, 12]
-
-
 def test_one_question_does_not_wait_for_all_of_a_large_request(folder: Path) -> None:
     with running(folder, front=False, concurrency=1, batch=1, cache=0) as service, service.client() as client:
         index = service.service.indexes.find(None).index
@@ -222,10 +149,10 @@ def test_one_question_does_not_wait_for_all_of_a_large_request(folder: Path) -> 
             many = pool.submit(
                 client.post, "/v1/retrieve", json={"questions": [f"Fram {n}" for n in range(50)]}
             )
-            while service.service.batcher.waiting < 49:
+            while service.service.waiting < 49:
                 pass
             one = pool.submit(client.post, "/v1/retrieve", json={"question": "Maud"})
-            while service.service.batcher.waiting < 50:
+            while service.service.waiting < 50:
                 pass
             gate.set()
             assert (many.result().status_code, one.result().status_code) == (200, 200)

@@ -12,8 +12,9 @@ import pytest
 from ketrag_fast import Document, Index, Settings
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.eval import estimate as cost
-from ketrag_fast.eval.estimate import _Draw, estimate, read_sample
+from ketrag_fast.eval.estimate import estimate
 from ketrag_fast.eval.prices import Price, Prices
+from ketrag_fast.eval.sample import _Draw, read_sample
 from ketrag_fast.kernels.text import count_tokens
 from ketrag_fast.models.extraction.chunk_reader import prompt_options
 from ketrag_fast.models.extraction.prompt import build_prompt
@@ -59,7 +60,7 @@ def test_a_sample_of_all_documents_equals_the_build(tmp_path: Path) -> None:
 
 def test_a_part_of_the_documents_is_multiplied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     documents = documents_of(300)
-    monkeypatch.setattr("ketrag_fast.eval.estimate._DOCUMENTS", 100)
+    monkeypatch.setattr("ketrag_fast.eval.sample._DOCUMENTS", 100)
     found = estimate(documents)
     assert (found.documents, found.sampled) == (300, 100)
     with Index.build(documents, tmp_path / "i") as index:
@@ -83,13 +84,13 @@ def test_files_that_are_not_read_are_estimated_from_their_bytes(
         (tmp_path / f"{number}.html").write_text(page, "utf-8")
     whole = read_sample([str(tmp_path)], Settings(), 10**6, frozenset())
     assert (whole.documents, whole.read, len(whole.drawn)) == (50, 50, 50)
-    monkeypatch.setattr("ketrag_fast.eval.estimate._SECONDS", -1.0)  # one file is read
+    monkeypatch.setattr("ketrag_fast.eval.sample._SECONDS", -1.0)  # one file is read
     first = read_sample([str(tmp_path)], Settings(), 10**6, frozenset())
     assert first.read == 1
     real = _Draw.take
 
     def until_ten(self: Any, items: Any, kind: str, size: int) -> None:
-        monkeypatch.setattr("ketrag_fast.eval.estimate._SECONDS", 60.0 if len(self._seen) < 9 else -1.0)
+        monkeypatch.setattr("ketrag_fast.eval.sample._SECONDS", 60.0 if len(self._seen) < 9 else -1.0)
         real(self, items, kind, size)
 
     monkeypatch.setattr(_Draw, "take", until_ten)
@@ -100,7 +101,7 @@ def test_files_that_are_not_read_are_estimated_from_their_bytes(
 
 
 def test_every_document_has_the_same_chance(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ketrag_fast.eval.estimate._DOCUMENTS", 5)
+    monkeypatch.setattr("ketrag_fast.eval.sample._DOCUMENTS", 5)
     documents = [Document(str(n), "text") for n in range(20)]
     drawn = np.zeros(20)
     for seed in range(600):

@@ -8,7 +8,7 @@ import pytest
 
 from ketrag_fast.errors import ConfigError
 from ketrag_fast.eval.prices import FREE, Price, Prices, bill, model_name, read_prices, usd_text
-from ketrag_fast.models.embedders.registry import _LOADERS
+from ketrag_fast.models.embedders.registry import _KINDS
 from ketrag_fast.types import Usage
 
 TABLE = """date = 2026-11-01
@@ -58,7 +58,7 @@ def test_a_model_on_this_machine_is_free_and_an_endpoint_on_it_is_not_known_to_b
     assert bill(usage, Prices(), "openai:m@http://127.0.0.1:1/v1", "builtin").total is None
 
 
-@pytest.mark.parametrize("kind", sorted(_LOADERS.keys() - {"openai"}))
+@pytest.mark.parametrize("kind", sorted(_KINDS - {"openai"}))
 def test_every_embedder_but_an_endpoint_is_free(kind: str) -> None:
     assert Prices().of(f"{kind}:somewhere") == FREE
 

@@ -1,7 +1,7 @@
 //! Occurrences of names in the text, and the units to which entities and relations are linked.
 
 use super::gather::Gathered;
-use super::input::{by_owner, ChunkUnits};
+use super::gather::{by_owner, ChunkUnits};
 use crate::error::Result;
 use crate::memory::filled;
 use crate::parallel::map_ranges;

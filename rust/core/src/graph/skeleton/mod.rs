@@ -6,12 +6,11 @@
 //! build only repeats the merge and never the extraction.
 
 mod gather;
-mod input;
 mod mentions;
 
 use crate::error::{Error, Result};
+use crate::graph::skeleton::gather::by_owner;
 use crate::graph::skeleton::gather::Line;
-use crate::graph::skeleton::input::by_owner;
 use crate::parallel::map_ranges_with;
 use crate::progress::Progress;
 use crate::sparse::Csr;
@@ -19,8 +18,8 @@ use crate::tables::{push_entity, push_relation, RelationCells};
 use crate::text::bpe::{Counter, Encoding};
 use crate::text::strings::{Strings, StringsBuf};
 use crate::tokens::Count;
-use input::check;
-pub use input::{ChunkUnits, Replies};
+use gather::check;
+pub use gather::{ChunkUnits, Replies};
 pub use mentions::Mention;
 
 #[derive(Debug, Clone, Copy)]

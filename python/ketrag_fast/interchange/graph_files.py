@@ -1,14 +1,17 @@
-"""GraphML, as NetworkX, Gephi, yEd and igraph read it, and GEXF 1.2, as Gephi and NetworkX read it."""
+"""Files of graphs: GraphML, GEXF 1.2, JSON lines, and CSV files for `neo4j-admin database import`."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
 from typing import IO, Any, Final
 
 import numpy as np
 
-from ketrag_fast.interchange.graph_part import GraphPart, Tick
+from ketrag_fast.interchange.graph_part import GraphPart, Passages, Tick
 from ketrag_fast.kernels import drawing
 from ketrag_fast.systems.spec.drawing import Column
 
@@ -161,3 +164,137 @@ def _positions(part: GraphPart, tick: Tick) -> dict[int, str]:
     graph = drawing.weighted_graph(len(ids), source, target, weights, report=in_time)
     rows = zip(ids.tolist(), (1000 * drawing.layout(graph, report=in_time)).tolist(), strict=True)
     return {node: f'<viz:position x="{x:.2f}" y="{-y:.2f}" z="0.0"/>' for node, (x, y) in rows}
+
+
+# ---------------------------------------------------------------- JSON lines
+
+_SCHEMA: Final = "ketrag/graph/1"
+# Line separators of Unicode, at which some readers of lines would cut an object.
+_SEPARATORS: Final = str.maketrans({"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"})
+
+
+def write_json_lines(part: GraphPart, stream: IO[bytes], passages: Passages | None, tick: Tick) -> None:
+    """Write the nodes and edges; with `passages`, also the documents, chunks and units that they are from."""
+    head = {"nodes": len(part.node_ids), "edges": len(part.edge_ids), "directed": part.tables.directed}
+    _put_json_line(stream, [{"schema": _SCHEMA, "graph": part.name, **head}])
+    for nodes in part.node_rows():
+        ids = zip(nodes.ids.tolist(), nodes.kinds, strict=True)
+        own = [{"node": number, "kind": kind} for number, kind in ids]
+        _put_json_line(stream, _json_rows(own, nodes.columns))
+        tick(len(own))
+    for edges in part.edge_rows():
+        ends = zip(edges.ids.tolist(), edges.source.tolist(), edges.target.tolist(), edges.kinds, strict=True)
+        own = [{"edge": n, "source": a, "target": b, "kind": kind} for n, a, b, kind in ends]
+        _put_json_line(stream, _json_rows(own, edges.columns))
+        tick(len(own))
+    if passages is not None:
+        for rows in passages.json_rows():
+            _put_json_line(stream, rows)
+            tick(len(rows))
+
+
+def _json_rows(
+    own: Sequence[dict[str, Any]], columns: Mapping[str, Sequence[Any]]
+) -> Iterator[Mapping[str, Any]]:
+    for number, row in enumerate(own):
+        yield {**row, **{name: values[number] for name, values in columns.items()}}
+
+
+def _put_json_line(stream: IO[bytes], rows: Iterable[Mapping[str, Any]]) -> None:
+    lines = (json.dumps(row, ensure_ascii=False).translate(_SEPARATORS) for row in rows)
+    stream.write("".join(f"{line}\n" for line in lines).encode())
+
+
+# ---------------------------------------------------------------- Neo4j
+
+NEO4J_FILES: Final = ("nodes-", "relationships-", "README.md")
+"""The prefixes of the files of an export."""
+_CSV_TYPES: Final = {"text": "", "int": ":long", "float": ":double", "ids": ":long[]"}
+_README: Final = """# Graph `{graph}` of an index of ketrag-fast
+
+Run this in this folder, with the database stopped:
+
+    neo4j-admin database import full neo4j --overwrite-destination --multiline-fields=true \\
+      --array-delimiter=";" \\
+      {files}
+
+{nodes:,} nodes, {edges:,} relationships. `units` are the numbers of the passages that a node comes from.
+
+The cells hold names and texts of documents exactly as they are. A spreadsheet may run a cell that begins with
+`=`, `+`, `-` or `@` as a formula, so don't open these files in one.
+"""
+
+
+def write_neo4j(part: GraphPart, folder: Path, tick: Tick) -> None:
+    """Write the CSV files, and a README with the command that imports them."""
+    tables = part.tables
+    files: list[str] = []
+    with ExitStack() as stack:
+        node_files = _open(stack, folder, "nodes", tables.kinds)
+        edge_files = _open(stack, folder, "relationships", tables.relations)
+        for kind, stream in node_files.items():
+            head = ["id:ID", *(f"{name}{_CSV_TYPES[c.type]}" for name, c in tables.nodes.items()), ":LABEL"]
+            stream.write((",".join(head) + "\n").encode())
+            files.append(f"--nodes=nodes-{kind}.csv")
+        for kind, stream in edge_files.items():
+            columns = [f"{name}{_CSV_TYPES[c.type]}" for name, c in tables.edges.items()]
+            stream.write((",".join([":START_ID", ":END_ID", *columns, ":TYPE"]) + "\n").encode())
+            files.append(f"--relationships=relationships-{kind}.csv")
+        for nodes in part.node_rows():
+            ids = [f'"{part.name}-{number}"' for number in nodes.ids.tolist()]
+            labels = [f'"{_label(kind)}"' for kind in nodes.kinds]
+            _sort(nodes.kinds, [ids, *_csv_cells(nodes.columns, tables.nodes), labels], node_files)
+            tick(len(ids))
+        for edges in part.edge_rows():
+            ends = [
+                [f'"{part.name}-{number}"' for number in end.tolist()] for end in (edges.source, edges.target)
+            ]
+            types = [f'"{kind.upper()}"' for kind in edges.kinds]
+            _sort(edges.kinds, [*ends, *_csv_cells(edges.columns, tables.edges), types], edge_files)
+            tick(len(types))
+    text = _README.format(
+        graph=part.name,
+        files=" \\\n      ".join(files),
+        nodes=len(part.node_ids),
+        edges=len(part.edge_ids),
+    )
+    (folder / "README.md").write_text(text, encoding="utf-8", newline="\n")
+
+
+def quote(text: str) -> str:
+    """Return a text as one cell: in quotes, with inner quotes doubled. NUL, which Neo4j refuses, is replaced.
+
+    Examples:
+        >>> quote('say "a",b')
+        '"say ""a"",b"'
+    """
+    return '"' + text.replace("\x00", "\ufffd").replace('"', '""') + '"'
+
+
+def _open(stack: ExitStack, folder: Path, what: str, kinds: Sequence[str]) -> dict[str, IO[bytes]]:
+    return {kind: stack.enter_context((folder / f"{what}-{kind}.csv").open("xb")) for kind in kinds}
+
+
+def _label(kind: str) -> str:
+    return "".join(word.capitalize() for word in kind.split("_"))
+
+
+def _csv_cells(values: Mapping[str, Sequence[Any]], columns: Mapping[str, Column]) -> list[list[str]]:
+    out = []
+    for name, column in columns.items():
+        if column.type == "text":
+            out.append([quote(value) for value in values[name]])
+        elif column.type == "ids":
+            out.append([";".join(map(str, value)) for value in values[name]])
+        else:
+            out.append([repr(value) for value in values[name]])
+    return out
+
+
+def _sort(kinds: Sequence[str], cells: Sequence[Sequence[str]], files: Mapping[str, IO[bytes]]) -> None:
+    """Write each row into the file of its kind."""
+    rows: dict[str, list[str]] = {}
+    for kind, row in zip(kinds, zip(*cells, strict=True), strict=True):
+        rows.setdefault(kind, []).append(",".join(row))
+    for kind, lines in rows.items():
+        files[kind].write(("\n".join(lines) + "\n").encode())

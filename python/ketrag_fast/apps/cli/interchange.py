@@ -1,0 +1,249 @@
+"""Commands that carry an index or a graph to other machines and programs: `ketrag bundle`, `unbundle`,
+`import`, `export` and `recording`."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from ketrag_fast.apps.cli import options, output
+from ketrag_fast.apps.cli.command import FILTER, Command, argument, embedding, option, settings, switch, topic
+from ketrag_fast.apps.cli.terminal import inline
+from ketrag_fast.errors import ConfigError, InputError
+
+# Repeat the names in `interchange.importing` and `exporting`, because importing these modules is slow.
+IMPORTED: Final = ("graphrag", "lightrag")
+EXPORTED: Final = ("graphrag", "graphml", "gexf", "neo4j", "jsonl", "html")
+_CONTINUED: Final = "and "
+"""How a hint begins if it is the end of its message and not advice."""
+
+
+class Bundle(Command):
+    """Write an index into one file, to move it to another machine. `ketrag unbundle` restores it and verifies
+    every byte."""
+
+    examples = (
+        "ketrag bundle notes.bundle -i notes-index",
+        "ketrag bundle notes.bundle --with-model",
+        "ketrag unbundle notes.bundle -i elsewhere",
+    )
+    output: str = argument("FILE", "file to write")
+    replace: bool = switch("overwrite an existing file")
+    with_model: bool = switch("include the files of the embedding model")
+
+    def run(self) -> int:
+        """Write the file."""
+        options.refuse_standard_stream(self.output, "standard output")
+        path, _ = options.index_path(self)
+        if options.query_settings_of(self, strict=False).allow is not None:
+            raise ConfigError(
+                "allow is set, but a bundle contains all documents",
+                hint="write the permitted ones with `ketrag export jsonl FILE --documents`, or leave allow "
+                "out (--config, KETRAG_ALLOW)",
+            )
+        from ketrag_fast.index import Index
+
+        size = Index.bundle(path, self.output, replace=self.replace, with_model=self.with_model)
+        if self.json:
+            about = {"schema": "ketrag/bundle/1", "index": str(path), "file": str(Path(self.output))}
+            output.write_json({**about, "bytes": size})
+        else:
+            output.write(f"{inline(self.output)}: {output.size_text(size)}")
+        return 0
+
+
+class Unbundle(Command):
+    """Restore an index from a file that `ketrag bundle` wrote, into a new or empty folder, and verify every
+    byte. Queries need the embedding model of the index: it is in the file if `ketrag bundle --with-model`
+    wrote it; otherwise name it with --embedder."""
+
+    examples = (
+        "ketrag unbundle notes.bundle -i notes-index",
+        "ketrag unbundle notes.bundle -i notes-index --json",
+        "ketrag bundle notes.bundle --with-model",
+    )
+    file: str = argument("FILE", "file written by `ketrag bundle`")
+
+    def run(self) -> int:
+        """Restore the index."""
+        path, _ = options.index_path(self)
+        from ketrag_fast.index import Index
+        from ketrag_fast.index.endpoints import list_endpoints
+
+        given = options.query_settings_of(self)
+        Index.unbundle(self.file, path)
+        endpoints = list_endpoints(path, settings=given)
+        if self.json:
+            rows = [endpoint.to_json() for endpoint in endpoints]
+            about = {"schema": "ketrag/unbundle/1", "index": str(path), "file": self.file}
+            output.write_json({**about, "endpoints": rows})
+            return 0
+        output.write(f"{inline(path)} is ready; `ketrag stats -i {inline(path)}` prints what it contains")
+        for endpoint in endpoints:
+            output.write(f"it names an endpoint as its {endpoint.setting}: {inline(endpoint.sentence())}")
+        if any(not endpoint.trusted for endpoint in endpoints):
+            output.write(f"`ketrag trust --help` explains how to confirm it for {inline(path)}")
+        return 0
+
+
+class Import(Command):
+    """Build an index from the files of another program: documents, entities, relations and reports of
+    communities are reused, and no LLM is called."""
+
+    go_on = "nothing was written: run the same command again"
+    examples = (
+        "ketrag import lightrag rag_storage -i notes",
+        "ketrag import graphrag graphrag-root/output -i notes",
+        "ketrag import lightrag rag_storage -i notes --embedder native:all-MiniLM-L6-v2",
+    )
+    format: str = argument(None, "program that wrote the files", choices=IMPORTED)
+    folder: str = argument("FOLDER", "output folder or working directory of the program")
+    replace: bool = switch("replace an existing index")
+    build = topic(
+        "what to build",
+        "build",
+        shown=("modes", "embedder", "chunk_tokens", "language"),
+        but=("llm", "core_ratio"),
+    )
+    model = embedding()
+
+    def run(self) -> int:
+        """Import the files and print what was reused and what not."""
+        path, _ = options.index_path(self)
+        from ketrag_fast.interchange.importing import import_index
+
+        found = import_index(
+            self.format,
+            Path(self.folder),
+            path,
+            settings=options.build_settings_of(self),
+            replace=self.replace,
+            progress=options.progress(self),
+        )
+        code = output.PARTIAL if found.skipped else 0
+        if self.json:
+            output.write_json(found.to_json(), code)
+        else:
+            reports = f"{found.reports:,} reports of communities; " if found.reports else ""
+            output.write(
+                f"{inline(str(path))}: {found.documents:,} documents, {found.entities_taken:,} of "
+                f"{found.entities:,} entities and {found.relations_taken:,} of {found.relations:,} "
+                f"relations; {reports}the extraction is in {inline(found.recording)}",
+                code,
+            )
+        if not self.quiet:
+            list_rows("not taken", found.skipped)
+            list_rows("note", found.notes)
+        return code
+
+
+def list_rows(what: str, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Print to stderr what an import left out or noted, with examples."""
+    for row in rows:
+        named = [name for name in row["examples"] if str(name) not in row["what"].split()]
+        examples = f" ({inline(', '.join(named))})" if named else ""
+        times = f"{row['count']:,} x " if named or row["count"] > 1 else ""
+        output.say(f"  {what}: {times}{row['what']}{examples}")
+
+
+class Recording(Command):
+    """Convert the extraction of another tool into a recording for `ketrag index --llm replay:FILE`."""
+
+    examples = (
+        "ketrag recording from-graphrag graphrag-root --output extraction.jsonl",
+        "ketrag index docs/ --llm replay:extraction.jsonl",
+        "ketrag recording from-graphrag graphrag-root --output extraction.jsonl --replace",
+    )
+    action: str = argument(
+        None,
+        "what to convert: the tables of GraphRAG (*.parquet)",
+        choices=("from-graphrag",),
+    )
+    folder: str = argument("FOLDER", "root or output folder of graphrag")
+    output: str = option("FILE", "recording to write (.jsonl)", required=True)
+    replace: bool = switch("overwrite an existing file")
+
+    def run(self) -> int:
+        """Write the recording."""
+        from ketrag_fast.models.extraction.graphrag import record_graphrag
+
+        found = record_graphrag(Path(self.folder), Path(self.output), replace=self.replace)
+        if self.json:
+            output.write_json({**found.to_json(), "file": self.output})
+        else:
+            output.write(
+                f"{self.output}: {found.passages:,} passages of graphrag's tables, {found.entities:,} "
+                f"entities, {found.relations:,} relations ({found.dropped:,} records dropped)"
+            )
+        return 0
+
+
+class Export(Command):
+    """Write a graph of the index in a format that other programs read. graphrag is a folder of Parquet tables
+    in the layout of Microsoft GraphRAG, neo4j a folder of CSV files; graphml, gexf and jsonl are files. html
+    is a page for people, with the passages and every graph, that needs no server."""
+
+    go_on = "nothing was written: run the same command again"
+    examples = (
+        "ketrag export graphml polar.graphml",
+        "ketrag export graphrag graphrag-output --communities",
+        "ketrag export html polar.html",
+    )
+    format: str = argument(None, "format to write", choices=EXPORTED)
+    output: str = argument("OUTPUT", "file or folder to write")
+    graph: str | None = option("NAME", "skeleton, concepts, noderag, citations or walk (default: the first)")
+    neighbourhood: str | None = option("NAME", "export only the neighbourhood of this node")
+    hops: int = option("N", "maximum number of edges from that node (default 1)", default=1)
+    query: str | None = option("TEXT", "export only the nodes of the passages that this query retrieves")
+    communities: bool = switch("graphrag: compute communities (hierarchical Leiden)")
+    schema: int = option(None, "graphrag: version of the layout (default 3)", default=3, choices=(2, 3))
+    layout: bool = switch("gexf: compute positions of the nodes")
+    documents: bool = switch("jsonl: add the documents, chunks and units")
+    replace: bool = switch("overwrite an earlier export")
+    filter = settings(
+        "filter", about=f"export only what is in documents whose metadata match, such as {FILTER}"
+    )
+    allow = settings("allow")
+
+    def run(self) -> int:
+        """Write the graph."""
+        options.refuse_standard_stream(self.output, "standard output")
+        from ketrag_fast.interchange.exporting import export_graph
+
+        path = options.one_path(self)
+        with options.open_index(self) as index:
+            try:
+                found = export_graph(
+                    index,
+                    self.format,
+                    self.output,
+                    graph=self.graph,
+                    neighbourhood_of=self.neighbourhood,
+                    hops=self.hops,
+                    query=self.query,
+                    schema=self.schema,
+                    communities=self.communities,
+                    documents=self.documents,
+                    layout=self.layout,
+                    replace=self.replace,
+                    progress=options.progress(self),
+                )
+            except InputError as error:
+                if error.hint is None or not error.hint.startswith(_CONTINUED):
+                    raise
+                about = f"`ketrag graph {shlex.quote(str(self.neighbourhood))}` suggests similar names"
+                raise InputError(f"{error.message}, {error.hint}", hint=about) from None
+        if self.json:
+            output.write_json({**found.to_json(), "index": str(path)})
+        else:
+            names = found.graph.split()  # an HTML page has several
+            graphs = (
+                f"of the graph{'' if len(names) == 1 else 's'} {', '.join(names)}" if names else "of no graph"
+            )
+            output.write(
+                f"{inline(self.output)}: {found.nodes:,} nodes and {found.edges:,} edges {graphs}, "
+                f"{output.size_text(found.bytes)}"
+            )
+        return 0
