@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import Index
-from ketrag_fast.query import recipes
+from ketrag_fast.query import modes
 from ketrag_fast.types import Context
 from tests.support.parts import part
 

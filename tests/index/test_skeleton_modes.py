@@ -11,7 +11,7 @@ import pytest
 
 from ketrag_fast import Index, Settings, _core
 from ketrag_fast.kernels.text import count_tokens
-from ketrag_fast.query import recipes
+from ketrag_fast.query import modes
 from ketrag_fast.query.modes import build_request, find_recipe
 from tests.oracles.skeleton import ChunkReply, FoldedEntity, FoldedRelation
 from tests.process import POLAR
@@ -63,7 +63,7 @@ def asked(
     settings, found = Settings(kg_share=share, **more), find_recipe(mode)
     request = _core.Request(
         mode,
-        recipes.split_budget(found, settings),
+        modes.split_budget(found, settings),
         [budget],
         rollover={"none": "none", "texts": "last", "graph": "first"}[rollover],
         options={**settings.rules, **rules},
