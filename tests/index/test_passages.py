@@ -19,7 +19,7 @@ HEADER = "| Name | Quantity | Colour | Price EUR |\n|---|---|---|---|\n"
 @pytest.fixture(autouse=True)
 def each(monkeypatch: pytest.MonkeyPatch) -> None:
     """Print every passage by itself; test_copies.py joins neighbours."""
-    monkeypatch.setattr(recipes, "prints_once", lambda settings: False)
+    monkeypatch.setattr(modes, "prints_once", lambda settings: False)
 
 
 def indexed(folder: Path, name: str) -> Index:
