@@ -1,4 +1,4 @@
-"""Graphs as compressed rows: PageRank, core selection, transposes and the text-keyword graph.
+"""PageRank, concepts, and the skeleton of entities and relations merged from an LLM's replies.
 
 A graph is `(indptr, indices)`: row `i` holds `indices[indptr[i]:indptr[i + 1]]`. Integer arrays of any
 type are converted; arrays that do not fit together raise `InputError`.

@@ -1,4 +1,4 @@
-"""BM25 and the walk: multi-hop retrieval without a language model, starting from the best units of BM25."""
+"""Search without a model (BM25, the walk), and contexts within a token budget."""
 
 from __future__ import annotations
 

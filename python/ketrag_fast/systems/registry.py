@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from ketrag_fast.base.config import Settings
 
-SUPPORT: Final = frozenset({"spec", "shared", "registry", "planning", "index_settings", "removed_variants"})
+SUPPORT: Final = frozenset({"spec", "shared", "registry", "planning", "index_settings"})
 """The modules of this package that are not systems; each other module has a `SYSTEM`."""
 GROUP: Final = "ketrag_fast.systems"
 OWN: Final = "ketrag-fast"

@@ -1,4 +1,4 @@
-"""The stage that finds citations between documents, and references between the units of a document."""
+"""Citations between documents and references between units: metadata, links, texts, bibliographies."""
 
 from __future__ import annotations
 

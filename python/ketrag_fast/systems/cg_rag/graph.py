@@ -1,4 +1,4 @@
-"""The contextual citation graph (CG-RAG): which texts send messages to which, and their similarity."""
+"""The citation graph of units, `cg-rag-sparse`, and the neighbourhood that an answer reads (CG-RAG)."""
 
 from __future__ import annotations
 

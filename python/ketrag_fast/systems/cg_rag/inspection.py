@@ -1,4 +1,4 @@
-"""Inspection of one document of the citation graph: citations in both directions, and linked texts."""
+"""The citation graph for `ketrag graph`, pictures, exports and `ketrag stats`."""
 
 from __future__ import annotations
 

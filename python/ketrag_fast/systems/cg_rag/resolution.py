@@ -1,4 +1,4 @@
-"""Resolution of citations to documents: by id, DOI or similar, bibliography key, or title."""
+"""Documents by the names that citations give them: DOIs, arXiv and PubMed ids, keys, titles, files."""
 
 from __future__ import annotations
 

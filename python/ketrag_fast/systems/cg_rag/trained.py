@@ -1,4 +1,4 @@
-"""Mode cg-rag-trained: a trained graph transformer over the candidates of a query."""
+"""Mode cg-rag-trained: a trained graph transformer over the candidates of a query, and its weights."""
 
 from __future__ import annotations
 

@@ -50,12 +50,12 @@ class G2ConsRules:
         g2cons_rollover: whether the texts get the budget that the tables leave.
     """
 
-    seed_concepts: int
-    concept_rerank: Literal["turns", "local"]
-    g2cons_rollover: Literal["texts", "none"]
+    seed_concepts: int = 60
+    concept_rerank: Literal["turns", "local"] = "turns"
+    g2cons_rollover: Literal["texts", "none"] = "texts"
 
 
-DEFAULT: Final = G2ConsRules(seed_concepts=60, concept_rerank="turns", g2cons_rollover="texts")
+DEFAULT: Final = G2ConsRules()
 REFERENCE: Final = G2ConsRules(seed_concepts=25, concept_rerank="local", g2cons_rollover="none")
 
 _SETTINGS: Mapping[str, Any] = {

@@ -1,4 +1,4 @@
-"""Concepts: the most characteristic terms of each chunk, with their chunks, units and vectors (G2ConS, 3)."""
+"""Concepts (terms that characterise chunks), their graph, and the core chunks (G2ConS, 3 and 4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inspection of one concept: its neighbours, their weights, and the units that contain it."""
+"""The concept graph for `ketrag graph`, pictures and exports."""
 
 from __future__ import annotations
 

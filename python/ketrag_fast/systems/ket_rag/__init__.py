@@ -46,30 +46,19 @@ class KetRules:
         tables: form and token counts of tables: fixed columns and sums over parts, or whole rows.
     """
 
-    words: Literal["own", "published"]
-    core_unit: Literal["chunk", "subchunk"]
-    core_rounding: Literal["up", "down"]
-    core_rank: Literal["converged", "networkx"]
-    knn_repeats: bool
-    knn_zero: bool
-    seed_entities: int
-    seed_keywords: int | None
-    ket_rollover: Literal["texts", "graph"]
-    tables: Literal["own", "published"]
+    words: Literal["own", "published"] = "own"
+    core_unit: Literal["chunk", "subchunk"] = "chunk"
+    core_rounding: Literal["up", "down"] = "up"
+    core_rank: Literal["converged", "networkx"] = "converged"
+    knn_repeats: bool = False
+    knn_zero: bool = False
+    seed_entities: int = 10
+    seed_keywords: int | None = None
+    ket_rollover: Literal["texts", "graph"] = "texts"
+    tables: Literal["own", "published"] = "own"
 
 
-DEFAULT: Final = KetRules(
-    words="own",
-    core_unit="chunk",
-    core_rounding="up",
-    core_rank="converged",
-    knn_repeats=False,
-    knn_zero=False,
-    seed_entities=10,
-    seed_keywords=None,
-    ket_rollover="texts",
-    tables="own",
-)
+DEFAULT: Final = KetRules()
 REFERENCE: Final = KetRules(
     words="published",
     core_unit="subchunk",
@@ -139,14 +128,9 @@ def _keyword_stages(settings: Settings) -> tuple[str, ...]:
     if settings.of(KetRules).words == "published":
         sentences = ("reference_sentences",) if has_model(settings) else ()
         return ("words", "vectors", "reference_words", *sentences)
-    by_model = (
-        "units",
-        "words",
-        "vectors",
-        "sentence_vectors",
-        "title_vectors",
-    )  # "units": to find unchanged rows
-    return by_model if has_model(settings) else ("words", "vectors")
+    if has_model(settings):  # "units": to find unchanged rows
+        return ("units", "words", "vectors", "sentence_vectors", "title_vectors")
+    return ("words", "vectors")
 
 
 def _knn_stages(settings: Settings) -> tuple[str, ...]:
@@ -207,15 +191,8 @@ KNN = Stage(
     version=1,
     needs=_knn_stages,
     settings=(
-        "knn_k",
-        "max_df_ratio",
-        "core_unit",
-        "words",
-        "knn_repeats",
-        "knn_zero",
-        "ann",
-        "ann_from",
-        "seed",
+        *("knn_k", "max_df_ratio", "core_unit", "words", "knn_repeats", "knn_zero"),
+        *("ann", "ann_from", "seed"),
     ),
     run=f"{_HERE}.knn:run",
     unit="chunks",
@@ -452,24 +429,9 @@ SYSTEM = System(
     ),
     settings=KetRagSettings,
     stages=(
-        UNITS,
-        WORDS,
-        LINKS,
-        VECTORS,
-        CHUNK_VECTORS,
-        SENTENCE_VECTORS,
-        TITLE_VECTORS,
-        REFERENCE_WORDS,
-        REFERENCE_SENTENCES,
-        KEYWORDS,
-        KEYWORD_SEARCH,
-        KNN,
-        CORE,
-        CORE_UNIFORM,
-        REPLIES,
-        SKELETON,
-        ENTITIES,
-        ENTITY_SEARCH,
+        *(UNITS, WORDS, LINKS, VECTORS, CHUNK_VECTORS, SENTENCE_VECTORS, TITLE_VECTORS),
+        *(REFERENCE_WORDS, REFERENCE_SENTENCES, KEYWORDS, KEYWORD_SEARCH, KNN, CORE, CORE_UNIFORM),
+        *(REPLIES, SKELETON, ENTITIES, ENTITY_SEARCH),
     ),
     channels=CHANNELS,
     recipes=RECIPES,

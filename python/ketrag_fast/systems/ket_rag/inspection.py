@@ -1,4 +1,4 @@
-"""Inspection of one entity of the skeleton: its description, relations and source sentences."""
+"""The skeleton, the keyword graph and the KNN graph for `ketrag graph`, pictures and exports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The KNN graph over chunks: half lexical, half semantic neighbours (KET-RAG, Algorithm 3)."""
+"""The KNN graph, PageRank over it, and the core chunks (KET-RAG, Algorithm 3)."""
 
 from __future__ import annotations
 

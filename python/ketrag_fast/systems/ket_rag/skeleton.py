@@ -1,4 +1,4 @@
-"""Merge all stored replies into entities and relations with their sources (KET-RAG, Algorithm 1)."""
+"""Entities and relations, merged from all replies (KET-RAG, Algorithm 1), and their vectors."""
 
 from __future__ import annotations
 

@@ -35,10 +35,10 @@ class NodeRules:
         cross_relations: number of relations that the walk adds.
     """
 
-    entity_rounding: Literal["down", "nearest"]
-    relation_repeats: Literal["weigh", "text"]
-    node_walk: Literal["teleport", "lazy"]
-    node_fill: Literal["chunks", "none"]
+    entity_rounding: Literal["down", "nearest"] = "down"
+    relation_repeats: Literal["weigh", "text"] = "weigh"
+    node_walk: Literal["teleport", "lazy"] = "teleport"
+    node_fill: Literal["chunks", "none"] = "chunks"
     node_steps: int = 2
     node_teleport: float = 0.5
     node_hits: int = 10
@@ -48,9 +48,7 @@ class NodeRules:
     cross_relations: int = 30
 
 
-DEFAULT: Final = NodeRules(
-    entity_rounding="down", relation_repeats="weigh", node_walk="teleport", node_fill="chunks"
-)
+DEFAULT: Final = NodeRules()
 REFERENCE: Final = NodeRules(
     entity_rounding="nearest", relation_repeats="text", node_walk="lazy", node_fill="none"
 )

@@ -1,4 +1,4 @@
-"""Convert the stored decompositions of chunks to arrays (NodeRAG, 3.3).
+"""Decompose chunks into semantic units, by an LLM or by rules, and convert these to arrays (NodeRAG, 3.3).
 
 The result depends on the stored replies, and every build checks whether they changed.
 """

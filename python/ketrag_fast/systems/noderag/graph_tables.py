@@ -1,4 +1,4 @@
-"""NodeRAG's graph as tables of nodes and edges."""
+"""NodeRAG's graph for pictures and exports."""
 
 from __future__ import annotations
 
