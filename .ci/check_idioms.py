@@ -55,11 +55,11 @@ NOT_PROSE: Final = ("THIRD-PARTY.md", "articles")
 FOR_MODELS: Final = tuple(
     f"python/ketrag_fast/{module}.py"
     for module in (
-        "models/embedders/probe_texts",
+        "models/embedders/fingerprint",
         "models/extraction/prompt",
         "models/extraction/summaries",
         "query/answer/prompt",
-        "systems/noderag/unit_task",
+        "systems/noderag/decompositions",
         "systems/noderag/writing",
     )
 )

@@ -1,4 +1,4 @@
-"""Readers of documents: order and speed of PDF, main text of web pages, and memory, next to other tools."""
+"""Readers of documents: order and speed of PDF next to other tools, and memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -31,8 +30,6 @@ from tests.support.papers import (
     right_order,
     with_heads,
 )
-
-import article_pages
 
 ARTICLES = sorted((ROOT / "examples" / "polar" / "articles").glob("*.md"))
 
@@ -193,57 +190,6 @@ def speed(runs: int, count: int) -> dict[str, Any]:
     return table(f"PDF: speed, {files * each:,} pages in {files} files, medians of {runs}", columns, rows)
 
 
-def bag(found: str, true: str) -> tuple[int, int, int]:
-    a, b = Counter(found.split()), Counter(true.split())
-    return sum((a & b).values()), a.total(), b.total()
-
-
-def web(runs: int) -> list[dict[str, Any]]:
-    """Return tables of the main text of web pages and of its speed."""
-    import trafilatura
-    from resiliparse.extract.html2text import extract_plain_text
-
-    from ketrag_fast.readers.html import page_of
-
-    peers: dict[str, Callable[[str], str]] = {
-        "ketrag": lambda html: page_of(html.encode()).text,
-        "resiliparse plain": lambda html: extract_plain_text(
-            html, main_content=True, preserve_formatting=True
-        ),
-        "trafilatura": lambda html: (
-            trafilatura.extract(html, include_comments=False, include_tables=True) or ""
-        ),
-    }
-    rows: list[list[Any]] = []
-    total = {peer: [0, 0, 0] for peer in peers}
-    spent = dict.fromkeys(peers, 0.0)
-    count = 0
-    for name in article_pages.FORMS:
-        made = article_pages.pages(articles(), name)
-        count += len(made)
-        cells: list[Any] = [name]
-        for peer, read in peers.items():
-            sums = [0, 0, 0]
-            for html, true in made:
-                sums = [a + b for a, b in zip(sums, bag(read(html), true), strict=True)]
-            total[peer] = [a + b for a, b in zip(total[peer], sums, strict=True)]
-            cells.append(f1(*sums))
-            times = []
-            for _ in range(runs):
-                begin = time.perf_counter()
-                for html, _ in made:
-                    read(html)
-                times.append(time.perf_counter() - begin)
-            spent[peer] += median(times)
-        rows.append(cells)
-    rows.append(["all", *(f1(*counts) for counts in total.values())])
-    speeds = [[peer, 1000 * took / count, took / spent["trafilatura"]] for peer, took in spent.items()]
-    return [
-        table("Web pages: main text, F1 of words in percent", ["form", *peers], rows),
-        table("Web pages: speed", ["reader", "ms a page", "times trafilatura's"], speeds),
-    ]
-
-
 _READ = """
 import sys
 from pathlib import Path
@@ -314,7 +260,6 @@ def main() -> None:
     """Measure all tables."""
     args = arguments(__doc__).parse_args()
     tables = [order(3 if args.smoke else 30), speed(1 if args.smoke else 3, 6 if args.smoke else 60)]
-    tables += web(1)
     tables.append(memory(20 if args.smoke else 1000, 10 if args.smoke else 40))
     publish(
         tables,

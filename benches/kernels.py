@@ -23,7 +23,7 @@ from generated import zipf_texts
 from ketrag_fast import _core
 from ketrag_fast.kernels import graphs
 from ketrag_fast.kernels import vectors as kernels
-from ketrag_fast.kernels.cooccurrence import cooccurrence_knn
+from ketrag_fast.kernels.vectors import cooccurrence_knn
 from ketrag_fast.models.ann import BUILD_WIDTH, LINKS
 
 PIVOTS, STEPS = 10, 132

@@ -263,7 +263,7 @@ SECTIONS: Final = (
     ),
     _time(
         "documents",
-        "Documents: PDF and web pages",
+        "Documents: PDF",
         "Pages are generated from the demo's articles, so that their text is known. Order is the F1 of the longest common subsequence"
         " of words. PDFium is not safe in threads: one process reads one page at a time.",
         "documents.py",
@@ -290,13 +290,6 @@ SECTIONS: Final = (
         "The documentation of Python and Git, and Debian's policy and references, as their packages install them"
         " (`python benches/web_documentation.py --fetch` gets them). The true links were read by another parser.",
         "web_documentation.py",
-    ),
-    _time(
-        "workbench",
-        "Pictures of graphs",
-        "Positions and communities are computed in Rust. The browser opens a page without a server that holds the whole graph; it"
-        " is driven over its own protocol, and draws in software.",
-        "workbench.py",
     ),
     Section(
         "themes",

@@ -13,14 +13,10 @@ import contextlib
 import heapq
 import itertools
 import json
-import multiprocessing
 import os
 import random
 import re
-import selectors
-import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -237,36 +233,6 @@ def wait_until_ready(port: int) -> None:
         time.sleep(0.02)
 
 
-def closed_loop(port: int, requests: list[bytes], length: float, answer: Any) -> None:
-    """Keep `CLIENTS` connections busy for some seconds, and send (requests a second, sorted ms, errors)."""
-    chooser = selectors.DefaultSelector()
-    source = itertools.cycle(requests)
-    times: list[float] = []
-    wrong = 0
-    state: dict[socket.socket, list[Any]] = {}
-    for _ in range(CLIENTS):
-        client = socket.create_connection(("127.0.0.1", port))
-        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        chooser.register(client, selectors.EVENT_READ)
-        state[client] = [time.perf_counter(), b""]
-        client.sendall(next(source))
-    began = time.perf_counter()
-    while time.perf_counter() < began + length:
-        for key, _ in chooser.select(1):
-            client = key.fileobj  # type: ignore[assignment]
-            own = state[client]
-            own[1] += client.recv(1 << 16)
-            head, _, body = own[1].partition(b"\r\n\r\n")
-            size = re.search(rb"content-length: (\d+)", head)
-            if size is None or len(body) < int(size[1]):
-                continue
-            wrong += head[9:12] != b"200"
-            times.append(1000 * (time.perf_counter() - own[0]))
-            state[client] = [time.perf_counter(), b""]
-            client.sendall(next(source))
-    answer.send((len(times) / (time.perf_counter() - began), sorted(times), wrong))
-
-
 @dataclass(frozen=True)
 class Load:
     """Replies a second, latencies and errors of a load, and the service's processor time per request."""
@@ -307,18 +273,8 @@ def ticks(process: int) -> float:
 
 
 def loaded(port: int, bodies: list[dict[str, Any]], length: float, process: int) -> Load:
-    """Keep `CLIENTS` connections busy for some seconds: by wrk, or by a slower client if it is missing."""
+    """Keep `CLIENTS` connections busy for some seconds with wrk."""
     used = ticks(process)
-    if shutil.which("wrk") is None:
-        ours, theirs = multiprocessing.Pipe()
-        client = multiprocessing.get_context("spawn").Process(
-            target=closed_loop, args=(port, posts(bodies), length, theirs)
-        )
-        client.start()
-        rate, times, wrong = ours.recv()
-        client.join()
-        micros = 1e6 * (ticks(process) - used) / max(len(times), 1)
-        return Load(rate, at(times, 0.5), at(times, 0.99), wrong, len(times), micros)
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
         texts = ",\n".join(f"[==[{json.dumps(body)}]==]" for body in bodies)
         script.write(f"local bodies = {{\n{texts}\n}}\n{SCRIPT}")

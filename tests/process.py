@@ -39,12 +39,15 @@ def environment(**more: str) -> dict[str, str]:
     return {**kept, "PYTHONPATH": path, **more}
 
 
+MODULE = "ketrag_fast.apps.cli.main"
+
+
 def start(
-    *argv: str, cwd: Path, variables: Mapping[str, str] | None = None, **pipes: Any
+    *argv: str, cwd: Path, variables: Mapping[str, str] | None = None, module: str = MODULE, **pipes: Any
 ) -> subprocess.Popen[str]:
     """`ketrag ARGV...`, running."""
     return subprocess.Popen(
-        [sys.executable, "-m", "ketrag_fast.apps.cli.main", *argv],
+        [sys.executable, "-m", module, *argv],
         cwd=cwd,
         env=environment(**(variables or {})),
         stdout=subprocess.PIPE,
@@ -54,9 +57,16 @@ def start(
     )
 
 
-def ketrag(*argv: str, cwd: Path, text: str | None = None, timeout: float = 600) -> Done:
+def ketrag(
+    *argv: str,
+    cwd: Path,
+    text: str | None = None,
+    timeout: float = 600,
+    module: str = MODULE,
+    **variables: str,
+) -> Done:
     """`ketrag ARGV...`, ended."""
-    child = start(*argv, cwd=cwd, stdin=subprocess.PIPE)
+    child = start(*argv, cwd=cwd, variables=variables, module=module, stdin=subprocess.PIPE)
     out, err = child.communicate(text, timeout=timeout)
     return Done(child.returncode, out, err)
 

@@ -36,7 +36,7 @@ FACADE = ""
 BEHIND_THE_INDEX = {"storage", "building", "_core"}
 # Systems and shared stages are plug-ins: they must not know each other.
 STRANGERS = ("systems",)
-SHARED = {"spec", "shared", "registry", "planning", "index_settings", "removed_variants"}
+SHARED = {"spec", "shared", "registry", "planning", "index_settings"}
 
 
 @cache

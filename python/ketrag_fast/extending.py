@@ -30,8 +30,14 @@ from ketrag_fast.errors import (
 )
 from ketrag_fast.systems.spec.arrays import ANY, ArraySpec, array, graph, strings
 from ketrag_fast.systems.spec.documents import Documents
-from ketrag_fast.systems.spec.drawing import PASSAGE, DrawableGraph, GraphSource, NodeBlock
-from ketrag_fast.systems.spec.graph_tables import Column, GraphTables
+from ketrag_fast.systems.spec.drawing import (
+    PASSAGE,
+    Column,
+    DrawableGraph,
+    GraphSource,
+    GraphTables,
+    NodeBlock,
+)
 from ketrag_fast.systems.spec.stage import (
     DOCUMENTS,
     Outputs,

@@ -46,8 +46,12 @@ def test_a_collection_is_used_from_anywhere(sources: Path, data: Path) -> None:
     assert "zeppelin" in run(elsewhere, "retrieve", "zeppelin"), "it is the only one"
     assert "zeppelin" in run(elsewhere, "grep", "zeppelin", "--collection", "notes")
     assert "collections" in run(elsewhere, "stats", "-c", "notes")
+    assert "inner/b.md" in run(elsewhere, "documents"), "it is the only one"
+    assert "documents and caches: ok" in run(elsewhere, "doctor")
     (sources / "notes" / "c.md").write_text("# c\n\nA new one.\n")
-    assert "1 added" in run(sources, "index", "notes", "--name", "notes")
+    argv = ("index", "notes", "--name", "notes")
+    assert "3 documents (1 added" in run(sources, *argv, "--dry-run")
+    assert "1 added" in run(sources, *argv)
     listed = run(elsewhere, "collections")
     assert "notes" in listed and "3 documents" in listed and "just now" in listed
     row = json.loads(run(elsewhere, "collections", "--json"))["collections"][0]

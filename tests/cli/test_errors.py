@@ -28,7 +28,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         (("graph", "Fram", "--graph", "keyword", "--html", "z.html"), "--modes +keyword`"),
         (("graph", "--graph", "skeleton", "--html", "z.html"), "--llm heuristic`"),
-        (("graph", "--document", "ship.md"), "--modes +cg-rag`"),
+        (("graph", "ship.md", "--kind", "document"), "--modes +cg-rag`"),
         (("export", "graphml", "z.graphml", "--graph", "knn"), "--modes +knn`"),
         (("retrieve", "Fram", "-o", "seed=1"), "-o seed=VALUE"),
         (("index", "--publish-partial", "-i", "none"), "SOURCE... --llm SPEC"),

@@ -10,27 +10,8 @@ from pathlib import Path
 
 import pytest
 from tests import small_model
-from tests.process import start
+from tests.process import MODULE, environment, ketrag, python, start
 from tests.support.parts import part
-
-ROOT = Path(__file__).parents[2]
-
-
-MODULE = "ketrag_fast.apps.cli.main"
-
-
-def ketrag(*argv: str, cwd: Path, module: str = MODULE, **env: str) -> subprocess.CompletedProcess[str]:
-    path = os.pathsep.join([str(ROOT / "python"), os.environ.get("PYTHONPATH", "")])
-    return subprocess.run(
-        [sys.executable, "-m", module, *argv],
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": path, **env},
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        check=False,
-        timeout=600,
-    )
 
 
 @pytest.mark.parametrize(
@@ -44,8 +25,8 @@ def ketrag(*argv: str, cwd: Path, module: str = MODULE, **env: str) -> subproces
 def test_the_package_runs_as_the_command(tmp_path: Path, argv: list[str], code: int) -> None:
     """`python -m ketrag_fast` prints what `ketrag` prints, and ends with the same code."""
     run, same = (ketrag(*argv, cwd=tmp_path, module=name) for name in ("ketrag_fast", MODULE))
-    assert (run.returncode, run.stdout, run.stderr) == (same.returncode, same.stdout, same.stderr)
-    assert run.returncode == code
+    assert run == same
+    assert run.code == code
 
 
 def test_help_loads_nothing_heavy(tmp_path: Path) -> None:
@@ -57,8 +38,7 @@ def test_help_loads_nothing_heavy(tmp_path: Path) -> None:
         "parts = own & {'backends', 'index', 'kernels', 'pipeline', 'querying', 'server', 'storage'}\n"
         "assert not parts, parts\n"
     )
-    env = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
-    subprocess.run([sys.executable, "-c", code], env=env, check=True)
+    assert python(code, cwd=tmp_path).err == ""
 
 
 def test_a_question_without_an_endpoint_loads_no_client(tmp_path: Path) -> None:
@@ -70,8 +50,7 @@ def test_a_question_without_an_endpoint_loads_no_client(tmp_path: Path) -> None:
         "client = {'httpcore', 'http.client', f'{http}.connections', f'{http}.client'}\n"
         "assert not client & set(sys.modules), client & set(sys.modules)\n"
     )
-    env = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
-    subprocess.run([sys.executable, "-c", code], env=env, check=True, cwd=tmp_path)
+    assert python(code, cwd=tmp_path).err == ""
 
 
 @pytest.mark.parametrize(
@@ -80,40 +59,33 @@ def test_a_question_without_an_endpoint_loads_no_client(tmp_path: Path) -> None:
 )
 def test_wrong_usage_cannot_move_the_cursor(tmp_path: Path, argv: list[str]) -> None:
     done = ketrag(*argv, cwd=tmp_path)
-    assert done.returncode == 2
-    assert not {"\x1b", "\r", "\x9b", "\u202e"} & set(done.stderr)
-    assert "forged" not in done.stderr.splitlines() and "x" not in done.stderr.splitlines()
+    assert done.code == 2
+    assert not {"\x1b", "\r", "\x9b", "\u202e"} & set(done.err)
+    assert "forged" not in done.err.splitlines() and "x" not in done.err.splitlines()
 
 
 def test_environment_with_a_wrong_name(tmp_path: Path) -> None:
     done = ketrag("config", "show", cwd=tmp_path, KETRAG_SEEDS="1")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "KETRAG_SEEDS" in done.stderr
-    assert "hint: did you mean seed?" in done.stderr
+    assert (done.code, done.out) == (2, "")
+    assert "KETRAG_SEEDS" in done.err
+    assert "hint: did you mean seed?" in done.err
 
 
 def test_environment_may_choose_the_instructions_of_the_encoder(tmp_path: Path) -> None:
     folder = small_model.save(tmp_path / "model", small_model.config(max_position_embeddings=66))
     for kernel, code in (("portable", 0), ("mmx", 1)):
-        done = ketrag(
-            "models",
-            "check",
-            f"native:{folder}",
-            cwd=tmp_path,
-            KETRAG_ENCODER_KERNEL=kernel,
-            HOME=str(tmp_path),
-        )
-        assert done.returncode == code, done.stderr
-        assert kernel in done.stdout + done.stderr
+        env = {"KETRAG_ENCODER_KERNEL": kernel, "HOME": str(tmp_path)}
+        done = ketrag("models", "check", f"native:{folder}", cwd=tmp_path, **env)
+        assert done.code == code, done.err
+        assert kernel in done.out + done.err
 
 
 def test_reader_of_our_output_that_goes_away(tmp_path: Path) -> None:
-    command = f"'{sys.executable}' -m ketrag_fast.apps.cli.main config show | head -c 1 >/dev/null"
-    env = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    command = f"'{sys.executable}' -m {MODULE} config show | head -c 1 >/dev/null"
     done = subprocess.run(
-        ["sh", "-c", command], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
+        ["sh", "-c", command], cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, check=False
     )
-    assert done.stderr == ""
+    assert done.stderr == b""
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a pipe without a reader is another error there")
@@ -128,7 +100,7 @@ def test_a_build_whose_reader_goes_away_keeps_its_exit_code(tmp_path: Path) -> N
             done = subprocess.run(
                 [sys.executable, "-m", MODULE, *argv],
                 cwd=tmp_path,
-                env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
+                env=environment(),
                 stdout=pipe,
                 stderr=subprocess.PIPE,
                 check=False,
@@ -149,11 +121,10 @@ def test_progress_fits_the_terminal(tmp_path: Path, columns: int, term: str) -> 
     (tmp_path / "docs" / "a_file_with_a_long_name.md").write_text("The Fram sailed.\n", "utf-8")
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    env = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "TERM": term}
     with subprocess.Popen(
         [sys.executable, "-m", MODULE, "index", "docs"],
         cwd=tmp_path,
-        env=env,
+        env=environment(TERM=term),
         stdout=subprocess.DEVNULL,
         stderr=theirs,
     ):
@@ -186,7 +157,7 @@ def _all_of(terminal: int) -> bytes:
 def test_interrupt_ends_a_server_of_tools(tmp_path: Path, http: bool) -> None:
     part("mcp", "server")
     (tmp_path / "a.md").write_text("The Fram sailed.\n", "utf-8")
-    assert ketrag("index", "a.md", cwd=tmp_path).returncode == 0
+    assert ketrag("index", "a.md", cwd=tmp_path).code == 0
     argv = ("mcp", *(("--http", "--port", "0") if http else ()))
     child = start(*argv, cwd=tmp_path, stdin=subprocess.PIPE)
     assert child.stdin is not None and child.stdout is not None and child.stderr is not None

@@ -33,10 +33,7 @@ MODULES = [
     "ketrag_fast.query.source_paths",
     "ketrag_fast.query.narrowing",
     "ketrag_fast.query.query",
-    *(
-        f"ketrag_fast.systems.spec.{name}"
-        for name in ("arrays", "documents", "drawing", "graph_tables", "stage", "system")
-    ),
+    *(f"ketrag_fast.systems.spec.{name}" for name in ("arrays", "documents", "drawing", "stage", "system")),
     *(
         f"{package.__name__}.{info.name}"
         for package in (kernels, types)

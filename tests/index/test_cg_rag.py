@@ -12,10 +12,8 @@ import pytest
 from ketrag_fast import Document, Index, Settings
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import ConfigError, InputError
-from ketrag_fast.systems.cg_rag.candidates import EPSILON_FITTED
-from ketrag_fast.systems.cg_rag.edge_kinds import ADJACENT, CITED, CITING, REFERENCE
-from ketrag_fast.systems.shared.row_text import text_of
-from ketrag_fast.systems.shared.rows import Arrays, lengths
+from ketrag_fast.systems.cg_rag.candidates import ADJACENT, CITED, CITING, EPSILON_FITTED, REFERENCE
+from ketrag_fast.systems.shared.rows import Arrays, lengths, text_of
 from tests.oracles import cg_rag
 from tests.support.parts import part
 
@@ -215,13 +213,11 @@ def test_links_of_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         }
         with pytest.raises(InputError, match="no document 'two'"):
             index.inspect.node("two", "document")
-    assert main(["graph", "sub/two.md", "--document", "sub/two.md", "-i", str(tmp_path / "ix")]) != 0
-    capsys.readouterr()
-    assert main(["graph", "--document", "sub/two.md", "-i", str(tmp_path / "ix")]) == 0
+    assert main(["graph", "sub/two.md", "--kind", "document", "-i", str(tmp_path / "ix")]) == 0
     shown = capsys.readouterr().out
     assert "sub/two.md Two (document): 1 unit, 2 edges" in shown
     assert "- one.md  One  (link)" in shown
-    assert main(["graph", "--document", "sub/two.md", "-i", str(tmp_path / "ix"), "--json"]) == 0
+    assert main(["graph", "sub/two.md", "--kind", "document", "-i", str(tmp_path / "ix"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["schema"] == "ketrag/cited-document/1"
     with built(tmp_path / "no", notes, text_links=False) as index:
         assert index.stats()["systems"]["cg-rag"]["citations"] == 0

@@ -94,7 +94,6 @@ def test_vectors_are_those_that_questions_get(index: Index) -> None:
         index.inspect.vectors(["a"], "other")  # type: ignore[arg-type]
     with pytest.raises(EmptyQuery):
         index.inspect.vectors([" "])
-    assert not index.inspect.embeds("walk")
     index.inspect.warm()
     assert (
         index.inspect.tokens(["the ship Fram", "ice"])

@@ -10,7 +10,7 @@ import pytest
 
 from ketrag_fast import Context, Document, Index, Settings
 from ketrag_fast.storage.tables import Tables
-from ketrag_fast.systems.noderag.unit_task import by_rules
+from ketrag_fast.systems.noderag.decompositions import by_rules
 from ketrag_fast.types import Passage
 from tests.process import POLAR, ketrag
 from tests.support.chat import Chat

@@ -15,7 +15,7 @@ import pytest
 
 from ketrag_fast import Index, Settings, _core
 from ketrag_fast.errors import ConfigError
-from ketrag_fast.kernels.skeleton import fold_skeleton
+from ketrag_fast.kernels.graphs import fold_skeleton
 from ketrag_fast.kernels.text import count_tokens, pack, unpack
 from ketrag_fast.models.extraction.prompt import PromptOptions
 from ketrag_fast.models.extraction.summaries import INPUT, summarise_descriptions, summary_of, summary_task

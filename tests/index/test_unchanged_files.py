@@ -6,6 +6,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,8 @@ from ketrag_fast import Index, Settings
 from ketrag_fast.building import unchanged
 from ketrag_fast.building.ingest import Change
 from ketrag_fast.building.preview import preview
-from ketrag_fast.readers import SourceFile, sandbox
+from ketrag_fast.readers import sandbox
+from ketrag_fast.types import Failure
 from tests.support.office_files import archive, docx, paragraph
 
 OLD = 1_000_000_000_000_000_000
@@ -24,13 +26,13 @@ OLD = 1_000_000_000_000_000_000
 def parsed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """The ids of the files that reader processes get, in order."""
     names: list[str] = []
-    started = sandbox._Process.read
+    started = sandbox.Worker.read
 
-    def read(self: sandbox._Process, file: SourceFile, *rest: object) -> str | None:
-        names.append(file.id)
-        return started(self, file, *rest)  # type: ignore[arg-type]
+    def read(self: sandbox.Worker, request: dict[str, Any], *rest: Any, **named: Any) -> str | None:
+        names.append(request["id"])
+        return started(self, request, *rest, **named)
 
-    monkeypatch.setattr(sandbox._Process, "read", read)
+    monkeypatch.setattr(sandbox.Worker, "read", read)
     yield names
 
 
@@ -154,13 +156,14 @@ def test_parts_that_were_not_read_are_reported_again(
 ) -> None:
     """A broken file is read again each time, and a file that was read in part is reported each time."""
     (folder / "broken.docx").write_bytes((folder / "1.docx").read_bytes()[:-40])
-    started = sandbox._Process.read
+    started = sandbox.Worker.read
 
-    def read(self: sandbox._Process, file: SourceFile, kind: str, *rest: object) -> str | None:
-        rest[-1](file.partial("page 2 cannot be read")) if file.id == "1.docx" else None  # type: ignore[operator]
-        return started(self, file, kind, *rest)  # type: ignore[arg-type]
+    def read(self: sandbox.Worker, request: dict[str, Any], *rest: Any, **named: Any) -> str | None:
+        if request["id"] == "1.docx":
+            rest[0](Failure("1.docx", "part", "page 2 cannot be read"))
+        return started(self, request, *rest, **named)
 
-    monkeypatch.setattr(sandbox._Process, "read", read)
+    monkeypatch.setattr(sandbox.Worker, "read", read)
     reports = []
     for _ in range(2):
         with Index.build(folder, tmp_path / "ix", settings=Settings(threads=1)) as index:

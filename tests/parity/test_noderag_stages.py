@@ -1,4 +1,4 @@
-"""NodeRAG's stages and its search against the slow, plain form of `reference.noderag`."""
+"""NodeRAG's stages and its search against the slow, plain form of `tests.oracles.noderag`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from tests.support.rules import rules
 
 from ketrag_fast import Index, Settings
 from ketrag_fast.kernels.text import tokenise_many, unpack
-from ketrag_fast.systems.noderag.graph import Heterograph, symmetric
-from ketrag_fast.systems.noderag.importance import PIVOTS
-from ketrag_fast.systems.noderag.variants import NodeRules
+from ketrag_fast.systems.noderag import NodeRules
+from ketrag_fast.systems.noderag.graph import PIVOTS, Heterograph, symmetric
 from ketrag_fast.systems.shared.rows import csr, strings
 
 NAMES = st.sampled_from(["Fram", "fram ", "Maud", "Amundsen", "Roald  Amundsen", "ＭＡＵＤ", "", " "])
@@ -39,15 +38,7 @@ QUESTIONS = (
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.lists(UNITS, max_size=4), max_size=5), st.booleans())
 def test_the_graph_of_any_decompositions(chunks: list[list[Any]], weigh: bool) -> None:
-    switches = slow.Switches(count_repeats=weigh)
-    plain = slow.build(
-        [
-            [slow.Unit(text, names, [list(row) for row in rows]) for text, names, rows in chunk]
-            for chunk in chunks
-        ],
-        lambda parts: None,
-        switches,
-    ).graph
+    plain = slow.build([[slow.Unit(*unit) for unit in chunk] for chunk in chunks], count_repeats=weigh)
     fast = Heterograph(weigh=weigh)
     for number, chunk in enumerate(chunks):
         for text, names, rows in chunk:
@@ -137,7 +128,7 @@ def test_important_entities(index: Index) -> None:
         plain.nodes[keys[s + number]].weight = weight
     pivots = np.sort(_core.select_uniform(len(keys), PIVOTS, 42, "betweenness")).tolist()
     nearest = index._opened.settings.of(NodeRules).entity_rounding == "nearest"
-    wanted = slow.important(plain, [keys[p] for p in pivots], switches=slow.Switches(floor=not nearest))
+    wanted = slow.important(plain, [keys[p] for p in pivots], nearest=nearest)
     assert [keys[s + number] for number in found["important"].tolist()] == wanted
     assert wanted
     between = slow.betweenness(plain, [keys[p] for p in pivots])
@@ -173,9 +164,8 @@ def test_what_a_question_finds(index: Index, question: str, limits: tuple[int, .
     keys = list(graph.nodes)
     near = nearest(opened, question, hits)
     exact = slow.named(question, graph, tokens=words, stop_words=stop_words()[0])
-    switches = slow.Switches(teleport=not lazy)
-    chances = slow.transition(slow.effective_weights(graph), switches)
-    scores = slow.walk(chances, slow.entry_weights([keys[k] for k in near], exact), switches=switches)
+    chances = slow.transition(slow.effective_weights(graph))
+    scores = slow.walk(chances, slow.entry_weights([keys[k] for k in near], exact), lazy=lazy)
     # Scores are compared in steps of 1e-9, as all rankings are.
     order = slow.ranking({key: round(score, 9) for key, score in scores.items()})
     cross = slow.cross_nodes(
@@ -206,7 +196,7 @@ def test_what_a_question_finds(index: Index, question: str, limits: tuple[int, .
 )
 def test_a_single_stop_word_is_not_a_name_but_several_are(question: str, names: list[str]) -> None:
     unit = slow.Unit("a", ["It", "Fram", "Out Here on My Own", "The Who"], [])
-    graph = slow.build([[unit]], lambda parts: None, slow.Switches()).graph
+    graph = slow.build([[unit]])
     found = slow.named(question, graph, tokens=words, stop_words=stop_words()[0])
     assert [graph.nodes[key].text for key in found] == names
 

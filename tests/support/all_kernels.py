@@ -2,14 +2,6 @@
 
 from __future__ import annotations
 
-from ketrag_fast.kernels.clusters import Clusters, kmeans
-from ketrag_fast.kernels.context import fill
-from ketrag_fast.kernels.cooccurrence import (
-    NOBODY,
-    CooccurrenceNeighbours,
-    cooccurrence_kernels,
-    cooccurrence_knn,
-)
 from ketrag_fast.kernels.drawing import (
     InducedEdges,
     Neighbourhood,
@@ -21,10 +13,8 @@ from ketrag_fast.kernels.drawing import (
     shortest_path,
     weighted_graph,
 )
-from ketrag_fast.kernels.g2cons import Concepts, concepts
-from ketrag_fast.kernels.graphs import Rows, pagerank
-from ketrag_fast.kernels.links import Vectors, bm25, build_links, walk
-from ketrag_fast.kernels.skeleton import fold_skeleton
+from ketrag_fast.kernels.graphs import Concepts, Rows, concepts, fold_skeleton, pagerank
+from ketrag_fast.kernels.links import Vectors, bm25, build_links, fill, walk
 from ketrag_fast.kernels.text import (
     Corpus,
     Vocabulary,
@@ -38,7 +28,19 @@ from ketrag_fast.kernels.text import (
     unpack,
     vocabulary,
 )
-from ketrag_fast.kernels.vectors import Codes, cosine_knn, fuse_ranks, quantise, top_k
+from ketrag_fast.kernels.vectors import (
+    NOBODY,
+    Clusters,
+    Codes,
+    CooccurrenceNeighbours,
+    cooccurrence_kernels,
+    cooccurrence_knn,
+    cosine_knn,
+    fuse_ranks,
+    kmeans,
+    quantise,
+    top_k,
+)
 from tests.support.inner_kernels.centrality import betweenness, core_numbers
 from tests.support.inner_kernels.citations import CitationLinks, citation_links, edge_alphas, pass_messages
 from tests.support.inner_kernels.cooccurrence import KnnGraph, knn_graph

@@ -175,8 +175,8 @@ BOUNDED = {
     # Applied to the first 4,096 bytes of a file, and to at most 300 characters of a heading.
     "ketrag_fast.readers.file_types _HTML": 4_096,
     "ketrag_fast.readers.file_types _MAIL": 4_096,
-    "ketrag_fast.readers.html_encoding _DECLARED": 4_096,
-    "ketrag_fast.readers.html_encoding _XML_DECLARED": 4_096,
+    "ketrag_fast.readers.decode _DECLARED": 4_096,
+    "ketrag_fast.readers.decode _XML_DECLARED": 4_096,
     "ketrag_fast.systems.cg_rag.crossrefs slug": 300,
     "ketrag_fast.query.themes.question _RULE": 300,
 }

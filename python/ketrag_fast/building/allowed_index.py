@@ -25,11 +25,14 @@ from ketrag_fast.models.endpoint_trust import Trust
 from ketrag_fast.storage.checksum import text_digest
 from ketrag_fast.storage.copy_tables import copy_subset
 from ketrag_fast.storage.durable import discard_folder, write_json
-from ketrag_fast.storage.generation import current_number
+from ketrag_fast.storage.generation import MANIFEST, current_number
 from ketrag_fast.storage.io_errors import writing
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import alone, drop_old
+from ketrag_fast.storage.manifest import read_manifest
 from ketrag_fast.systems.index_settings import settings_of, understood
+from ketrag_fast.systems.planning import stages_for
+from ketrag_fast.systems.registry import registry
 
 if TYPE_CHECKING:
     from ketrag_fast.base.progress import Callback
@@ -82,7 +85,11 @@ def allowed_index(
             discard_folder(folder)
             try:
                 own = Layout(folder)
-                _copy_documents(layout, generation, documents, own, callback)
+                own.create()
+                check = stopper(Meter("copy", callback, "rows"))
+                copied = copy_subset(layout.tables, own.tables, documents, check)
+                if copied != generation.manifest.documents.get("fingerprint"):
+                    raise _documents_changed(layout)
                 index = _build_allowed(own, generation, settings, trust, callback)
             except BaseException:
                 discard_folder(folder)
@@ -96,26 +103,11 @@ def allowed_index(
     return index
 
 
-def _copy_documents(
-    layout: Layout,
-    generation: Generation,
-    documents: Sequence[str],
-    own: Layout,
-    callback: Callback | None,
-) -> None:
-    """Copy the rows of the documents. Raises IndexLocked if they have changed since the generation."""
-    own.create()
-    check = stopper(Meter("copy", callback, "rows"))
-    copied = copy_subset(layout.tables, own.tables, documents, check)
-    if copied != generation.manifest.documents.get("fingerprint"):
-        raise _documents_changed(layout)
-
-
 def _build_allowed(
     own: Layout, generation: Generation, settings: Settings, trust: Trust, callback: Callback | None
 ) -> Allowed:
     """Build the index of copied documents with the stages, vectors and replies of the whole index."""
-    from ketrag_fast.building.runner import BuildOptions, build
+    from ketrag_fast.building.runner import BuildOptions, build  # queries mostly find it built
 
     folder = own.root
     given = _settings_of_build(generation, settings)
@@ -139,17 +131,9 @@ def _build_allowed(
 
 def _plan_stages(there: frozenset[str], settings: Settings, reads: bool) -> Sequence[Stage]:
     """Return the stages that the whole index has."""
-    from ketrag_fast.systems.planning import stages_for
-    from ketrag_fast.systems.registry import registry
-
-    known = [stage.name for stage in registry().stages if stage.name in there]
-    return stages_for(settings, reads, known if reads or not _need_reader(known) else ())
-
-
-def _need_reader(names: Sequence[str]) -> bool:
-    from ketrag_fast.systems.registry import registry
-
-    return any(stage.reads for stage in registry().stages if stage.name in names)
+    known = [stage for stage in registry().stages if stage.name in there]
+    need_reader = any(stage.reads for stage in known)
+    return stages_for(settings, reads, [stage.name for stage in known] if reads or not need_reader else ())
 
 
 def _settings_of_build(generation: Generation, settings: Settings) -> Settings:
@@ -166,9 +150,6 @@ def _count_pending(report: BuildReport) -> int:
 
 
 def _require_model(own: Layout, generation: Generation) -> None:
-    from ketrag_fast.storage.generation import MANIFEST
-    from ketrag_fast.storage.manifest import read_manifest
-
     made = read_manifest(own.generation(current_number(own) or 1) / MANIFEST).models.get("embedder") or {}
     stored = generation.manifest.models.get("embedder") or {}
     if made.get("fingerprint") != stored.get("fingerprint"):

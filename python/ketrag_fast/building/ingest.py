@@ -40,6 +40,7 @@ from ketrag_fast.building.sources import (
 )
 from ketrag_fast.building.unchanged import UnchangedFiles
 from ketrag_fast.errors import Cancelled, DocumentError, InputError
+from ketrag_fast.kernels.text import pack
 from ketrag_fast.readers import FORMATS, is_glob
 from ketrag_fast.readers.file_types import BY_SUFFIX
 from ketrag_fast.storage.array_spool import require_space
@@ -48,7 +49,7 @@ from ketrag_fast.storage.document_table import Known
 from ketrag_fast.storage.manifest import Manifest
 from ketrag_fast.storage.source_files import SourceStamps, StoredStamps
 from ketrag_fast.storage.tables import Tables
-from ketrag_fast.systems.spec.ahead import Ahead, columns_of
+from ketrag_fast.systems.spec.stage import Ahead
 from ketrag_fast.types import BuildReport, Document, Failure
 from ketrag_fast.types.documents import FORMAT, GENERATED, HIDDEN
 from ketrag_fast.types.locations import from_rows, to_text
@@ -347,10 +348,13 @@ def _apply_all(tables: Tables, steps: Iterable[Step], done: Ingested, ahead: Seq
 
 def _send_ahead(ahead: Sequence[Ahead], documents: Sequence[Document], contents: Sequence[str]) -> None:
     """Pass new documents on."""
-    metadata = None
+    columns = {
+        "id": pack([document.id for document in documents]),
+        "title": pack([document.title for document in documents]),
+        "text": pack([document.text for document in documents]),
+    }
     if any(document.metadata for document in documents):
-        metadata = [metadata_json(document) for document in documents]
-    columns = columns_of(documents, metadata)
+        columns["metadata"] = pack([metadata_json(document) for document in documents])
     # As they are stored: sorted, and with lists instead of tuples.
     located = {
         at: from_rows(json.loads(to_text(document.locators)))

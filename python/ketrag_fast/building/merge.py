@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast.base.config import Settings, build_settings, names, resolve
-from ketrag_fast.base.config.shards import Shards
+from ketrag_fast.base.config.settings import Shards
 from ketrag_fast.base.progress import Callback, Limited, Meter
 from ketrag_fast.base.safe_io import read_regular
 from ketrag_fast.building.ingest import as_they_are

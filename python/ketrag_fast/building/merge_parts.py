@@ -18,7 +18,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from ketrag_fast.base.config import build_settings, resolve
-from ketrag_fast.base.config.shards import Shards, shards_of
+from ketrag_fast.base.config.settings import Shards, shards_of
 from ketrag_fast.building.async_writer import sound
 from ketrag_fast.building.ingest import as_they_are
 from ketrag_fast.building.reuse import HASHES, UNITS
@@ -34,7 +34,6 @@ from ketrag_fast.storage.source_table import SourceRow
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.index_settings import settings_of
 from ketrag_fast.systems.registry import registry
-from ketrag_fast.systems.removed_variants import require_known_variant
 from ketrag_fast.types.wording import counted
 
 Prefer = Literal["first", "last"]
@@ -83,7 +82,6 @@ def open_part(path: Path) -> MergePart:
             hint="restore a copy of it, or index the sources again",
         )
     manifest = read_manifest(layout.generation(number) / MANIFEST)
-    require_known_variant(manifest.settings)
     settings = resolve(index=settings_of(manifest), presets=registry().table).settings
     with Tables(layout.tables, read_only=True) as tables:
         _verify(tables, layout.generation(number))

@@ -52,7 +52,7 @@ def settings_for(
     from ketrag_fast.models.embedders.registry import BUILTIN, fingerprint, options_of, require
 
     earlier = settings_of(base.manifest) if base is not None else begun
-    stored = to_build_on(earlier, settings, rebuild) if earlier is not None else None
+    stored = to_build_on(earlier, settings) if earlier is not None else None
     settings = with_modes(settings, stored, only=rebuild)
     resolved = resolve(flags=settings.given, index=stored, presets=registry().table)
     heavy, own = resolved.needs_rebuild, resolved.settings

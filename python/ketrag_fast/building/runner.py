@@ -48,8 +48,7 @@ from ketrag_fast.storage.source_files import merged_stamps, read_stamps, write_s
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.index_settings import begun_settings
 from ketrag_fast.systems.planning import Planner
-from ketrag_fast.systems.spec.ahead import Ahead
-from ketrag_fast.systems.spec.stage import Stage
+from ketrag_fast.systems.spec.stage import Ahead, Stage
 from ketrag_fast.types import BuildReport
 
 if TYPE_CHECKING:

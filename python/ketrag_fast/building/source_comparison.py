@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from ketrag_fast.base.config import Settings
-from ketrag_fast.base.config.shards import Shards, shards_of
+from ketrag_fast.base.config.settings import Shards, shards_of
 from ketrag_fast.base.progress import Meter
 from ketrag_fast.building.sources import (
     FileSelection,
@@ -153,7 +153,6 @@ class SourceComparison:
             yield from steps
 
     def _compare_files(self, task: SourceTask, sandbox: Apart) -> Iterator[Step]:
-        """List the files of a source, read those that changed, and compare their documents."""
         source = task.row
         files = self._list_files(source)
         if files is None:
@@ -164,7 +163,7 @@ class SourceComparison:
         order = {path: number for number, (_, path) in enumerate(files.files)} if self.shards else {}
         place = 0
         compared: set[str] = set()
-        for number, (file, items) in enumerate(sandbox.read_batches(jobs, self._check_stop), 1):
+        for number, (file, items) in enumerate(sandbox.read(jobs, self._check_stop), 1):
             self._meter.note = _file_note(number, len(files.files), self._bytes, file.id)
             place = order.get(file.path, 0) << _MOST_ITEMS if self.shards else place
             before, passed_over = len(self.seen), self.passed_over
@@ -238,7 +237,6 @@ class SourceComparison:
         return place
 
     def _keep_all(self, source: SourceRow) -> None:
-        """Keep the stored documents of a source."""
         own = self._stored_ids(source.number)
         self.seen.update(own)
         self.kept.update(own)
@@ -368,9 +366,13 @@ class SourceComparison:
             return [], False
         item = with_text(item)
         content, problem = check_document(item)
-        if problem is None and item.id in self.seen and not self._replaces(task, item.id):
-            self._fail(_repeated_id(item.id))
-            return [], False
+        if problem is None and item.id in self.seen:
+            # A document of a program replaces one of a source that is not read.
+            is_kept = item.id in self.kept
+            self.kept.discard(item.id)
+            if task.action != "extend" or not is_kept:
+                self._fail(_repeated_id(item.id))
+                return [], False
         if problem is not None:
             shown = str(item.id).encode("utf-8", "backslashreplace").decode()
             self._fail(Failure(shown, "document", problem))
@@ -389,12 +391,6 @@ class SourceComparison:
         elif (stored.source, stored.place) != (number, place):
             steps.append(DocumentMove(stored.key, number, place))
         return steps, True
-
-    def _replaces(self, task: SourceTask, name: str) -> bool:
-        """Return whether a document of a program replaces one of a source that is not read."""
-        is_kept = task.action == "extend" and name in self.kept
-        self.kept.discard(name)
-        return is_kept
 
     def _fail(self, failure: Failure) -> None:
         if self.settings.on_error == "stop":
@@ -449,7 +445,6 @@ def _repeated_id(name: str) -> Failure:
 
 
 def _file_note(number: int, files: int, size: int, name: str) -> str:
-    """Return what the progress shows of the file that is being read."""
     shown = "".join(mark if mark.isprintable() else "?" for mark in name[-_LONGEST_NAME:])
     cut = "…" if len(name) > _LONGEST_NAME else ""
     return f"file {number:,} of {files:,}, {size / 1e6:,.1f} MB, {cut}{shown}"

@@ -13,10 +13,10 @@ from typing import Any, Final, Literal
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import DocumentError, InputError
-from ketrag_fast.readers import Item, SourceFile, SourceFiles, find, is_glob, known_kind
+from ketrag_fast.readers import Item, SourceFile, SourceFiles, find, is_glob, known_kind, single
 from ketrag_fast.readers.files import missing
-from ketrag_fast.readers.generated import reason
 from ketrag_fast.readers.ignored import leaves_out as leaves_out
+from ketrag_fast.readers.ignored import reason
 from ketrag_fast.readers.ocr import check_ocr
 from ketrag_fast.readers.sandbox import UNCHANGED, Apart, ReadJob
 from ketrag_fast.storage.checksum import content_of
@@ -160,7 +160,7 @@ def read_sources(sources: Sources, settings: Settings) -> Iterator[Item]:
             files = ids.rename(source, find_files(source.spec, settings))
             yield from files.failures
             for _, items in sandbox.read(read_jobs(files, settings, selection)):
-                yield from (usable_item(item, seen) for item in items)
+                yield from (usable_item(item, seen) for item in single(items))
             yield from selection.failures
             yield from (one for one in selection.skipped if one.code == GENERATED)
             selection.failures, selection.skipped = [], []

@@ -43,10 +43,9 @@ from ketrag_fast.storage.manifest import Manifest, StageRecord, content_digest
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.planning import Planner, planned_stages
 from ketrag_fast.systems.registry import registry
-from ketrag_fast.systems.spec.ahead import Ahead
 from ketrag_fast.systems.spec.arrays import Sizes, check, measure_sizes
 from ketrag_fast.systems.spec.documents import Documents
-from ketrag_fast.systems.spec.stage import DOCUMENTS, Stage, StageContext, StageInputs, fingerprint_of
+from ketrag_fast.systems.spec.stage import DOCUMENTS, Ahead, Stage, StageContext, StageInputs, fingerprint_of
 from ketrag_fast.types import BuildReport, StageReport
 
 if TYPE_CHECKING:

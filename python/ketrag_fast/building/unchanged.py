@@ -14,10 +14,9 @@ from dataclasses import replace
 from typing import Final
 
 from ketrag_fast.base.config import Settings
-from ketrag_fast.readers import FORMATS, SourceFile
+from ketrag_fast.readers import FORMATS, SourceFile, readers_version
 from ketrag_fast.readers.ocr import check_ocr
 from ketrag_fast.readers.sandbox import UNCHANGED
-from ketrag_fast.readers.version import readers_version
 from ketrag_fast.storage.checksum import file_digest
 from ketrag_fast.storage.document_table import Known
 from ketrag_fast.storage.source_files import Stamp, StoredStamps

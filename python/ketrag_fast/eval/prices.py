@@ -25,6 +25,7 @@ from typing import Any, Final
 import numpy as np
 
 from ketrag_fast.base.config.fields import short_repr
+from ketrag_fast.base.safe_io import read_toml
 from ketrag_fast.errors import ConfigError
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.types import Usage
@@ -88,10 +89,6 @@ def read_prices(path: str | Path | None) -> Prices:
 
     Raises ConfigError that names the invalid entry.
     """
-    from ketrag_fast.base.config.files import (
-        read_toml,  # not at the top: `--help` does not need a TOML parser
-    )
-
     wanted = Path(DEFAULT_FILE if path is None else path)
     try:
         table = read_toml(wanted)

@@ -20,7 +20,7 @@ from ketrag_fast.building.sources import (
     split_sources,
     usable_item,
 )
-from ketrag_fast.readers import Item
+from ketrag_fast.readers import Item, single
 from ketrag_fast.readers.sandbox import ReadJob
 from ketrag_fast.storage.checksum import content_of
 from ketrag_fast.types import Document, Failure
@@ -70,7 +70,7 @@ def read_sample(sources: Sources, settings: Settings, room: int, held: frozenset
     begin = time.monotonic()
     with sandbox_pool(settings) as pool:
         for (_, kind), size, (_, items) in zip(jobs, sizes, pool.read(jobs), strict=False):
-            draw.take(items, kind, size)
+            draw.take(single(items), kind, size)
             if draw.count and time.monotonic() - begin > _SECONDS:
                 break
         seconds = (time.monotonic() - begin) * sum(sizes) / max(draw.bytes.total(), 1)

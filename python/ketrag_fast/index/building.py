@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,6 @@ from ketrag_fast.errors import InputError
 from ketrag_fast.index.state import IndexState
 from ketrag_fast.query.query import Filter
 from ketrag_fast.storage.layout import MERGE, Layout
-from ketrag_fast.storage.lock import progress_shown
 from ketrag_fast.systems.index_settings import begun_settings
 from ketrag_fast.systems.planning import stages_for
 
@@ -51,7 +51,7 @@ def build_index(
 
         questions = checked_examples(examples)
     others: Others = "drop" if replace else "read"
-    with progress_shown(Layout(Path(path)), progress) as shown:
+    with _shown(path, progress) as shown:
         report = build(path, sources, stages_for, settings, BuildOptions(others=others, **options), shown)
     if questions is not None:
         store_examples(Path(path), questions)
@@ -80,7 +80,7 @@ def reembed_index(path: PathText, settings: Settings, *, progress: Callback | No
     """Replace the vectors of an index by vectors of the embedder in the settings."""
     from ketrag_fast.building.reembed import reembed
 
-    with progress_shown(Layout(Path(path)), progress) as shown:
+    with _shown(path, progress) as shown:
         return reembed(path, stages_for, settings, progress=shown)
 
 
@@ -88,7 +88,7 @@ def upgrade_index(path: PathText, settings: Settings, *, progress: Callback | No
     """Upgrade an index of the previous format."""
     from ketrag_fast.building.reembed import upgrade
 
-    with progress_shown(Layout(Path(path)), progress) as shown:
+    with _shown(path, progress) as shown:
         return upgrade(path, stages_for, settings, progress=shown)
 
 
@@ -136,7 +136,7 @@ def update_index(
         opened=state.opened.generation,
         **options,
     )
-    with progress_shown(Layout(state.path), progress) as shown:
+    with _shown(state.path, progress) as shown:
         return build(state.path, add, stages_for, state.settings, chosen, shown)
 
 
@@ -189,3 +189,10 @@ def leaves_out(source: Path, changed: Path, settings: Settings) -> bool:
     from ketrag_fast.building import sources
 
     return sources.leaves_out(source, changed, settings.exclude, gitignore=settings.gitignore)
+
+
+def _shown(path: PathText, progress: Callback | None) -> AbstractContextManager[Callback]:
+    """Store the progress of a build for other processes while a block runs."""
+    from ketrag_fast.storage.lock import progress_shown  # it imports filelock, which queries do not need
+
+    return progress_shown(Layout(Path(path)), progress)

@@ -295,10 +295,6 @@ class Inspection:
         """Return the total number of tokens in texts, counted as this index does."""
         return sum(self._opened.count_tokens(texts))
 
-    def embeds(self, mode: str | None = None) -> bool:
-        """Return whether queries in a mode are embedded by a model."""
-        return inspect.embeds(self._opened, mode, self._state.path)
-
     def prepared(self, write: Callable[[Any], bytes], **fields: Unpack[QueryFields]) -> Plan | None:
         """Return a query plan that answers questions with JSON in the Rust core, without Python code.
 

@@ -24,7 +24,7 @@ from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.shared.document_languages import codes_of_rows
 from ketrag_fast.systems.shared.rows import documents_of
 from ketrag_fast.systems.spec.arrays import Sizes
-from ketrag_fast.systems.spec.function_ref import resolve
+from ketrag_fast.systems.spec.stage import resolve
 from ketrag_fast.systems.spec.system import System
 
 

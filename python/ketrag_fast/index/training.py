@@ -17,7 +17,7 @@ from ketrag_fast.query.python_channels import fitted_vectors
 from ketrag_fast.query.query import check_text, core_text
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.shared.rows import strings
-from ketrag_fast.systems.spec.function_ref import resolve
+from ketrag_fast.systems.spec.stage import resolve
 from ketrag_fast.systems.spec.system import Judged, OnEpoch, Trained
 
 if TYPE_CHECKING:

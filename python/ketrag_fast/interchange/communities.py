@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ketrag_fast.errors import BackendMissing
 from ketrag_fast.interchange.graph_part import GraphPart
 from ketrag_fast.query.themes.clusters import FoundThemes
-from ketrag_fast.systems.spec.graph_tables import NO_COMMUNITY
+from ketrag_fast.systems.spec.drawing import NO_COMMUNITY
 from ketrag_fast.types import Theme
 
 LARGEST: Final = 10

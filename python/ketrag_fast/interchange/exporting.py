@@ -33,14 +33,14 @@ from ketrag_fast.interchange.graph_part import (
 from ketrag_fast.interchange.targets import new_file, new_folder, require_free
 from ketrag_fast.page import index_file
 from ketrag_fast.systems.registry import registry
-from ketrag_fast.systems.spec.function_ref import resolve
-from ketrag_fast.systems.spec.graph_tables import GraphTables
+from ketrag_fast.systems.spec.drawing import GraphTables
+from ketrag_fast.systems.spec.stage import resolve
 
 if TYPE_CHECKING:
     from ketrag_fast.base.progress import Callback
     from ketrag_fast.index import Index
     from ketrag_fast.query.query import Filter
-    from ketrag_fast.systems.spec.graph_tables import GraphTables
+    from ketrag_fast.systems.spec.drawing import GraphTables
 
 
 FORMATS: Final = {

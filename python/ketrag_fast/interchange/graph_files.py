@@ -13,7 +13,7 @@ import numpy as np
 
 from ketrag_fast.interchange.graph_part import GraphPart, Passages, Tick
 from ketrag_fast.kernels import drawing
-from ketrag_fast.systems.spec.graph_tables import Column
+from ketrag_fast.systems.spec.drawing import Column
 
 _TYPES: Final = {"text": "string", "int": "long", "float": "double", "ids": "string"}
 _GRAPHML: Final = """<?xml version="1.0" encoding="UTF-8"?>

@@ -16,8 +16,7 @@ from ketrag_fast.index import Index
 from ketrag_fast.storage.io_errors import REPAIR
 from ketrag_fast.systems.shared.graph_columns import texts_at
 from ketrag_fast.systems.shared.rows import documents_of, strings, unit_owners
-from ketrag_fast.systems.spec.drawing import DrawableGraph, NodeBlock
-from ketrag_fast.systems.spec.graph_tables import Column, GraphTables
+from ketrag_fast.systems.spec.drawing import Column, DrawableGraph, GraphTables, NodeBlock
 from ketrag_fast.types import Document
 
 I64 = NDArray[np.int64]

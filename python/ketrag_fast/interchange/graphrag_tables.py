@@ -23,7 +23,7 @@ from ketrag_fast.interchange.communities import (
 )
 from ketrag_fast.interchange.graph_part import BATCH, I64, GraphPart, Passages, Tick, pairs_of
 from ketrag_fast.models.optional_imports import import_quietly
-from ketrag_fast.systems.spec.graph_tables import Column
+from ketrag_fast.systems.spec.drawing import Column
 
 OWN_ID: Final = "ketrag_id"
 """Metadata field that stores the document id, because the tables identify documents by UUIDs."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from bisect import bisect_left
 from collections import defaultdict
@@ -120,8 +119,7 @@ def import_index(
     target = Path(path)
     recording = target.with_name(f"{target.name}.recording.jsonl")
     _require_free(target, recording, replace=replace)
-    with collection_paused():
-        found = READERS[format](Path(folder))
+    found = READERS[format](Path(folder))
     if not found.documents:
         raise DocumentError(f"{folder} holds no document with a text")
     given = settings or Settings()
@@ -129,7 +127,7 @@ def import_index(
     read = given.having(llm=f"replay:{recording.absolute()}", core_ratio=1.0)
     with _new_index(target, recording) as aside:
         first = Index.build(found.documents, aside, settings=plain, progress=progress)
-        with first, collection_paused():
+        with first:
             places = passage_spans(found)
             extractions = assign_records(first, found, places)
         with RecordingWriter(recording, {"origin": format}) as writer:
@@ -348,19 +346,3 @@ def _descriptions(texts: Sequence[str], found: Extracted) -> Sequence[str]:
         if len(text) > clean.MAX_DESCRIPTION:
             found.notes.add(f"descriptions cut to {clean.MAX_DESCRIPTION:,} characters", text)
     return texts or ("",)
-
-
-@contextmanager
-def collection_paused() -> Iterator[None]:
-    """Run the block without cyclic collections.
-
-    The collector visits all objects again and again while their number grows, which takes a third of the
-    time in which a million records are created. Reference counts still free what is no longer used.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()

@@ -25,14 +25,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from ketrag_fast.kernels.clusters import Clusters, kmeans
-    from ketrag_fast.kernels.context import fill
-    from ketrag_fast.kernels.cooccurrence import CooccurrenceNeighbours, cooccurrence_knn
     from ketrag_fast.kernels.encoder import Encoder
-    from ketrag_fast.kernels.g2cons import Concepts, concepts
-    from ketrag_fast.kernels.graphs import pagerank
-    from ketrag_fast.kernels.links import Vectors, bm25, build_links, walk
-    from ketrag_fast.kernels.skeleton import fold_skeleton
+    from ketrag_fast.kernels.graphs import Concepts, concepts, fold_skeleton, pagerank
+    from ketrag_fast.kernels.links import Vectors, bm25, build_links, fill, walk
     from ketrag_fast.kernels.text import (
         Corpus,
         Vocabulary,
@@ -44,27 +39,35 @@ if TYPE_CHECKING:
         unpack,
         vocabulary,
     )
-    from ketrag_fast.kernels.vectors import cosine_knn, fuse_ranks, top_k
+    from ketrag_fast.kernels.vectors import (
+        Clusters,
+        CooccurrenceNeighbours,
+        cooccurrence_knn,
+        cosine_knn,
+        fuse_ranks,
+        kmeans,
+        top_k,
+    )
 
 _HOMES = {
-    "Clusters": "clusters",
-    "Concepts": "g2cons",
-    "CooccurrenceNeighbours": "cooccurrence",
+    "Clusters": "vectors",
+    "Concepts": "graphs",
+    "CooccurrenceNeighbours": "vectors",
     "Corpus": "text",
     "Encoder": "encoder",
     "Vectors": "links",
     "Vocabulary": "text",
     "bm25": "links",
     "build_links": "links",
-    "concepts": "g2cons",
-    "cooccurrence_knn": "cooccurrence",
+    "concepts": "graphs",
+    "cooccurrence_knn": "vectors",
     "corpus": "text",
     "cosine_knn": "vectors",
     "count_tokens": "text",
-    "fill": "context",
-    "fold_skeleton": "skeleton",
+    "fill": "links",
+    "fold_skeleton": "graphs",
     "fuse_ranks": "vectors",
-    "kmeans": "clusters",
+    "kmeans": "vectors",
     "pack": "text",
     "pagerank": "graphs",
     "sentence_spans": "text",

@@ -30,10 +30,10 @@ from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.plan import QueryPlan, plan_query
 from ketrag_fast.query.query import Query, whole
 from ketrag_fast.query.retrieval import run_plan
-from ketrag_fast.query.survey import digest
+from ketrag_fast.query.themes.describe import QUOTES
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.shared.document_languages import languages_of
-from ketrag_fast.types import Answer, Citation, Context, Quote
+from ketrag_fast.types import Answer, Citation, Context, Passage, Quote
 
 if TYPE_CHECKING:
     from ketrag_fast.models.llms.protocol import LanguageModel
@@ -109,13 +109,27 @@ def answer_query(
         if not context.passages:
             return answer_without_model(context)
         surveys = plan.mode.recipe.surveys
-        quotes = digest(context) if surveys else best_sentences(context, options.quotes)
+        quotes = _digest(context) if surveys else best_sentences(context, options.quotes)
         return replace(answer_without_model(context, "no_model"), quotes=quotes)
     if quotes_by is not None:
         return _quote_span(plan, quotes_by, context, options)
     if options.llm is None and opened.writer is not None:
         opened.writer.require_permission()
     return _answer_with_model(plan, llm, context, options, Layout(path).tables)
+
+
+def _digest(context: Context) -> tuple[Quote, ...]:
+    """Return the best sentences of each theme of a survey, theme by theme."""
+    found: list[Quote] = []
+    for theme in dict.fromkeys(map(_theme_of, context.passages)):
+        own = [passage for passage in context.passages if _theme_of(passage) == theme]
+        quotes = best_sentences(replace(context, passages=own), QUOTES)
+        found += [replace(quote, number=own[quote.number - 1].rank) for quote in quotes]
+    return tuple(found)
+
+
+def _theme_of(passage: Passage) -> str:
+    return str(next(reason["theme"] for reason in passage.why if "theme" in reason))
 
 
 def _answer_with_model(

@@ -15,7 +15,7 @@ from ketrag_fast.kernels import drawing
 from ketrag_fast.models.lru import LruCache
 from ketrag_fast.query.query import core_text, whole
 from ketrag_fast.systems.registry import registry
-from ketrag_fast.systems.spec.function_ref import resolve
+from ketrag_fast.systems.spec.stage import resolve
 from ketrag_fast.types import GraphEdge, GraphNode, GraphView
 from ketrag_fast.types.wording import about_missing_name
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ketrag_fast.kernels.arrays import Report
     from ketrag_fast.storage.generation import Generation
-    from ketrag_fast.systems.spec.drawing import DrawableGraph, NodeBlock
+    from ketrag_fast.systems.spec.drawing import DrawableGraph
 
 MOST_NODES: Final = 200_000
 """Maximum number of drawn nodes."""
@@ -65,16 +65,6 @@ class OpenGraph:
     def edges(self) -> int:
         """The number of edges."""
         return len(self.rows.indices) // 2
-
-    def block_of(self, node: int) -> tuple[int, NodeBlock, int]:
-        """Return the number of a node's block, the block, and the node's number in it."""
-        at = int(np.searchsorted(self.starts, node, "right")) - 1
-        return at, self.drawable.blocks[at], node - int(self.starts[at])
-
-    def kind_of(self, node: int) -> str:
-        """Return the kind of a node."""
-        _, block, number = self.block_of(node)
-        return block.kind if isinstance(block.kind, str) else block.kind(number)
 
     def find(self, name: str) -> list[int]:
         """Return the nodes with a name, or the node whose number is written as `#12`.
@@ -194,7 +184,8 @@ class OpenGraph:
         return drawing.InducedEdges(sources[order], targets[order], weights[order], edges.total)
 
     def _node(self, node: int, community: int, x: float, y: float, seed: bool) -> GraphNode:
-        _, block, number = self.block_of(node)
+        at = int(np.searchsorted(self.starts, node, "right")) - 1
+        block, number = self.drawable.blocks[at], node - int(self.starts[at])
         title = block.title(number)
         return GraphNode(
             id=node,

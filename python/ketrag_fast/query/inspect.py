@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ketrag_fast.base.progress import Limited
-from ketrag_fast.errors import InputError, KetragError, ModeUnavailable, UnknownName
+from ketrag_fast.errors import InputError, ModeUnavailable, UnknownName
 from ketrag_fast.query.open_generation import Opened
-from ketrag_fast.query.plan import choose_mode
 from ketrag_fast.query.query import whole
-from ketrag_fast.systems.shared.row_text import span_of, text_of
-from ketrag_fast.systems.shared.rows import documents_of
+from ketrag_fast.systems.shared.rows import documents_of, span_of, text_of
 from ketrag_fast.types import Listed, Span
 from ketrag_fast.types.wording import about_missing_name
 
@@ -150,17 +147,6 @@ def _check_unit(opened: Opened, unit: int) -> int:
     if not 0 <= number < count:
         raise InputError(f"unit {number} does not exist", hint=f"units are numbered from 0 to {count - 1}")
     return number
-
-
-def embeds(opened: Opened, mode: str | None, path: Path) -> bool:
-    """Return whether a model embeds the queries of a mode; False for a mode that is unavailable."""
-    if opened.questions is None:
-        return False
-    try:
-        chosen = choose_mode(opened, mode, path)
-    except KetragError:
-        return False
-    return any(channel.vector != "no" for channel in chosen.channels)
 
 
 def vectors(

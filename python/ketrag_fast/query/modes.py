@@ -12,7 +12,7 @@ from ketrag_fast.errors import ConfigError, KetragError
 from ketrag_fast.storage.generation import Generation
 from ketrag_fast.systems.planning import needs_reader
 from ketrag_fast.systems.registry import registry
-from ketrag_fast.systems.spec.function_ref import resolve
+from ketrag_fast.systems.spec.stage import resolve
 from ketrag_fast.systems.spec.system import REST, Channel, Recipe
 
 UNREAD: Final = "chunks read by a language model that count among the documents that are allowed alone"

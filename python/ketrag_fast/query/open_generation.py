@@ -25,7 +25,7 @@ from ketrag_fast.storage.generation import Generation, open_current, open_genera
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.index_settings import reading_settings
 from ketrag_fast.systems.registry import registry
-from ketrag_fast.systems.spec.function_ref import resolve
+from ketrag_fast.systems.spec.stage import resolve
 from ketrag_fast.systems.spec.system import Inspector
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from ketrag_fast import _core
 from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.kernels.text import unpack
 from ketrag_fast.systems.shared.document_languages import FIELD, code_of_row, codes_of_rows, language_arrays
-from ketrag_fast.systems.shared.row_text import text_of
+from ketrag_fast.systems.shared.rows import text_of
 from ketrag_fast.types.locations import Locator, location_of
 
 if TYPE_CHECKING:

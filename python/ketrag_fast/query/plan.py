@@ -16,7 +16,7 @@ from ketrag_fast.query.query import ENDLESS, Clock, Query
 from ketrag_fast.systems.planning import AUTO, modes_of, seconds_to_add
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.shared import TERMS
-from ketrag_fast.systems.spec.function_ref import resolve
+from ketrag_fast.systems.spec.stage import resolve
 
 if TYPE_CHECKING:
     from ketrag_fast.base.filters import Condition

@@ -12,7 +12,7 @@ from ketrag_fast.errors import InternalError
 from ketrag_fast.query.plan import QueryPlan
 from ketrag_fast.query.query import core_text
 from ketrag_fast.query.ranking import Prepared, prepare, rank
-from ketrag_fast.systems.spec.function_ref import resolve
+from ketrag_fast.systems.spec.stage import resolve
 from ketrag_fast.types import Cited, Context, Copy, Lazy, Passage, Section
 from ketrag_fast.types.contexts import NOTHING_FITS
 

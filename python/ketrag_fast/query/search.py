@@ -23,8 +23,7 @@ from ketrag_fast.query.source_paths import SourceFile, SourcePaths, place_fields
 from ketrag_fast.storage.threads import map_threads
 from ketrag_fast.systems.shared.document_languages import languages_of
 from ketrag_fast.systems.shared.name_lookup import Names
-from ketrag_fast.systems.shared.row_text import span_of
-from ketrag_fast.systems.shared.rows import strings
+from ketrag_fast.systems.shared.rows import span_of, strings
 from ketrag_fast.types import Context, Files, Hit, Hits, Match, Passage, Place
 from ketrag_fast.types.hits import ShownLine
 

@@ -20,17 +20,17 @@ import numpy as np
 
 from ketrag_fast import _core
 from ketrag_fast.kernels import sentence_spans
-from ketrag_fast.query.answer.quotes import best_sentences, rarity
+from ketrag_fast.query.answer.quotes import rarity
 from ketrag_fast.query.plan import QueryPlan
 from ketrag_fast.query.ranking import Prepared, run
 from ketrag_fast.query.themes.clusters import I64, NO_THEME, Keywords, cluster
-from ketrag_fast.query.themes.describe import QUOTES, find_themes
+from ketrag_fast.query.themes.describe import find_themes
 from ketrag_fast.query.themes.labels import Speller, term_weights
 from ketrag_fast.query.themes.question import has_general_words_alone
 from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.shared import has_model
 from ketrag_fast.systems.shared.document_languages import languages_of
-from ketrag_fast.types import Context, Passage, Quote, Section, Theme, ThemeQuote
+from ketrag_fast.types import Context, Passage, Section, Theme, ThemeQuote
 
 READ: Final = 80_000
 """Maximum size of the ranked passages that are read, in tokens."""
@@ -126,20 +126,6 @@ def survey_all(
     return rows
 
 
-def digest(context: Context) -> tuple[Quote, ...]:
-    """Return the best sentences of each theme of a survey, theme by theme."""
-    found: list[Quote] = []
-    for theme in dict.fromkeys(map(_theme_of, context.passages)):
-        own = [passage for passage in context.passages if _theme_of(passage) == theme]
-        quotes = best_sentences(replace(context, passages=own), QUOTES)
-        found += [replace(quote, number=own[quote.number - 1].rank) for quote in quotes]
-    return tuple(found)
-
-
-def _theme_of(passage: Passage) -> str:
-    return str(next(reason["theme"] for reason in passage.why if "theme" in reason))
-
-
 def _languages(plan: QueryPlan) -> list[int] | None:
     return languages_of(plan.opened.generation.stages.get("links")) or None
 
@@ -200,17 +186,14 @@ class _Survey:
         found: list[_Read] = []
         for unit, (chunk, document, title, start, _, text, _before) in zip(units, places, strict=True):
             own = [span for span in sentence_spans(text).tolist() if text[span[0] : span[1]].strip()]
+            sentences = [text[first:last] for first, last in own]
             keywords = []
-            for first, last in own:
-                words = _core.lexical_keywords(text[first:last], languages=languages)
+            for sentence in sentences:
+                words = _core.lexical_keywords(sentence, languages=languages)
                 keywords.append(frozenset(number.setdefault(word, len(number)) for word in words))
-            found.append(_Read(unit, chunk, document, title, start, text, own, keywords, []))
+            tokens = plan.opened.count_tokens(sentences)
+            found.append(_Read(unit, chunk, document, title, start, text, own, keywords, tokens))
         plan.clock.left()
-        counts = plan.opened.count_tokens([one.text[a:b] for one in found for a, b in one.spans])
-        at = 0
-        for one in found:
-            one.tokens.extend(counts[at : at + len(one.spans)])
-            at += len(one.spans)
         return found
 
     @cached_property
@@ -241,9 +224,8 @@ class _Survey:
                 if more <= left and (self._plan.top is None or count < self._plan.top):
                     left -= more
                     rows.setdefault(label, []).append(row)
-        return _printed(
-            self._plan, self._question, budget, rows, "budget_too_small" if excerpts else "no_match"
-        )
+        reason = "budget_too_small" if excerpts else "no_match"
+        return _printed(self._plan, self._question, budget, rows, reason)
 
     def _excerpts(self, budget: int) -> list[_Excerpt]:
         """Return the excerpts that share a budget, in the order of their documents' relevance."""
@@ -320,9 +302,8 @@ class _Survey:
         settings, stages = self._plan.settings, self._plan.opened.generation.stages
         vectors = None
         if has_model(settings) and "vectors" in stages:
-            vectors = StoredVectors.of(stages["vectors"]).decode(
-                np.array([one.unit for one in self._passages])
-            )
+            units = np.array([one.unit for one in self._passages])
+            vectors = StoredVectors.of(stages["vectors"]).decode(units)
         found = cluster(
             np.zeros((count, 2), np.uint64), keywords, vectors, seed=settings.seed, threads=settings.threads
         )
@@ -330,12 +311,8 @@ class _Survey:
             return np.full(count, NO_THEME, np.int64)
         return np.where(found.leaf == NO_THEME, NO_THEME, found.levels[0][found.leaf])
 
-    @cached_property
-    def _every(self) -> I64:
-        """The number of passages that contain each keyword."""
-        return self._counts(range(len(self._rows)))
-
     def _counts(self, passages: Iterable[int]) -> I64:
+        """Return the number of passages that contain each keyword."""
         words = [word for at in passages for word in self._rows[at]]
         return np.bincount(np.array(words, np.int64), minlength=len(self._vocabulary))
 
@@ -345,7 +322,8 @@ class _Survey:
             return OTHERS
         if theme not in self._labels:
             own = np.flatnonzero(self._themes == theme)
-            weights = term_weights(self._counts(own.tolist()), len(own), self._every, len(self._rows))
+            every = self._counts(range(len(self._rows)))
+            weights = term_weights(self._counts(own.tolist()), len(own), every, len(self._rows))
             weights[list(self._words)] = 0
             best = own[:_SPELLING]
             texts = [self._passages[at].text for at in best.tolist()]

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from ketrag_fast.errors import DocumentError, KetragError
-from ketrag_fast.readers.encoding_note import with_encoding
 from ketrag_fast.readers.file_types import BY_SUFFIX, LANGUAGES, kind_of
 from ketrag_fast.readers.files import SourceFiles, find, is_glob
 from ketrag_fast.readers.jsonl import has_short_lines
 from ketrag_fast.readers.protocol import Item, Items, Reader, SourceFile
-from ketrag_fast.readers.text_limit import READ_TEXT, within
-from ketrag_fast.types import Failure
-from ketrag_fast.types.documents import DocumentBatch
+from ketrag_fast.types import Document, Failure
+from ketrag_fast.types.documents import ENCODING, DocumentBatch
+from ketrag_fast.types.locations import Locator
 
+MILLION: Final = 1_000_000
+READ_TEXT: Final = 200
+"""Default of the setting read_text, in millions of characters."""
+_TIMES: Final = 4
+"""A file larger than a quarter of the limit may give this many characters per byte."""
+_ENTRY: Final = 16
+"""Characters counted for a number, a name or a locator, in addition to its texts."""
 _HERE = __name__
 _I = TypeVar("_I", Item, Items)
 _SMALL: Final = 1_000_000
 _SMALL_TABLE: Final = 10_000
-_NO_MEMORY: Final = "the file is too large for the memory of this machine"
 """Time is proportional to rows times columns, because a short row gets all columns of the header."""
+_NO_MEMORY: Final = "the file is too large for the memory of this machine"
 
 
 class Format(NamedTuple):
@@ -60,12 +70,12 @@ FORMATS: Final[Mapping[str, Format]] = {
     "org": Format("markup:read_org", _SMALL),
     "tex": Format("markup:read_tex", _SMALL),
     "man": Format("man:read_man"),
-    "notebook": Format("notebook:read_notebook"),
+    "notebook": Format("structured:read_notebook"),
     "subtitles": Format("subtitles:read_subtitles"),
     "table": Format("table:read_table", _SMALL_TABLE),
     "jsonl": Format("jsonl:read_jsonl", _SMALL, alike=True, batches="jsonl:read_jsonl_batches"),
     "html": Format("html:read_html", fallback="plain html", lost="headings, links and tables"),
-    "plain html": Format("html_plain:read_html_plain"),
+    "plain html": Format("html:read_html_plain"),
     "pdf": Format("pdf.reader:read_pdf"),
     "docx": Format("office.word:read_docx"),
     "pptx": Format("office.slides:read_pptx"),
@@ -74,13 +84,13 @@ FORMATS: Final[Mapping[str, Format]] = {
     "epub": Format("office.epub:read_epub"),
     "mail": Format("mail:read_mail"),
     "mbox": Format("mail:read_mbox"),
-    "mht": Format("mht:read_mht"),
+    "mht": Format("mail:read_mht"),
     "rtf": Format("rtf:read_rtf"),
     "json": Format("structured:read_json"),
     "xml": Format("structured:read_xml"),
     "gzip": Format("archives:read_gzip"),
     "zip": Format("archives:read_zip"),
-    "old office": Format("legacy_office:read_old"),
+    "old office": Format("office.word:read_old"),
     **dict.fromkeys(
         (*LANGUAGES, "code"),
         Format("code:read_code", fallback="plain code", lost="functions and classes"),
@@ -199,6 +209,66 @@ def _items_of(
         yield file.failure(f"cannot be used: {error}")
 
 
+def within(file: SourceFile, items: Iterable[Items], millions: int) -> Iterator[Items]:
+    """Yield the items of a file until they exceed a limit; then yield a Failure and stop.
+
+    The limit for text, metadata and locators is `millions` of characters or 4 times the file size, whichever
+    is larger.
+    """
+    limit = max(millions * MILLION, _TIMES * file.size())
+    produced = 0
+    for item in items:
+        for one in _fitting(item, limit - produced):
+            produced += characters_of(one)
+            if produced > limit:
+                yield file.failure(
+                    f"the file gives more than {limit:,} characters (setting read_text: {millions:,} million"
+                    f", or {_TIMES} times the file size); the text before that is kept"
+                )
+                return
+            yield one
+
+
+def _fitting(item: Items, left: int) -> Iterable[Items]:
+    """Return the item, or its documents if it is a batch with more than `left` characters."""
+    is_large = isinstance(item, DocumentBatch) and item.characters > left
+    return item.documents() if is_large and isinstance(item, DocumentBatch) else (item,)
+
+
+def characters_of(item: Items) -> int:
+    """Return the characters of documents with metadata and locators, or of a failure."""
+    if isinstance(item, DocumentBatch):
+        return item.characters
+    if isinstance(item, Failure):
+        return len(item.document) + len(item.message)
+    found = len(item.id) + len(item.text) + len(item.title)
+    if not item.metadata and not item.locators:
+        return found + _ENTRY
+    found += _characters(item.metadata)
+    return found + sum(len(one.kind) + _of_value(one.kind, one.value) + 2 * _ENTRY for one in item.locators)
+
+
+def _of_value(kind: str, value: Any) -> int:
+    """Return the characters of a locator's value; most are boxes, lists of four numbers."""
+    return 5 * _ENTRY if kind == "box" and len(value) == 4 else _characters(value)
+
+
+def _characters(value: Any) -> int:
+    found = 0
+    pending = [value]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, str):
+            found += len(one)
+        elif isinstance(one, Mapping):
+            found += sum(len(str(name)) for name in one)
+            pending.extend(one.values())
+        elif isinstance(one, (list, tuple)):
+            pending.extend(one)
+        found += _ENTRY
+    return found
+
+
 def mark_partial(file: SourceFile, items: Iterator[_I]) -> Iterator[_I | Failure]:
     """Yield the items of a file; failures of the file after a document become failures of a part of it."""
     some = False
@@ -215,6 +285,53 @@ def _stamp(file: SourceFile) -> tuple[int, int]:
         return 0, 0
     status = file.path.stat()
     return status.st_mtime_ns, status.st_size
+
+
+def with_encoding(file: SourceFile, items: Iterator[Items]) -> Iterator[Items]:
+    """Yield the items of a file, documents with the encoding that was assumed for their text.
+
+    A guess that may be wrong is reported once, after the items.
+    """
+    for item in items:
+        name = file.assumed.encoding
+        yield noted(item, name) if name is not None and isinstance(item, Document) else item
+    if file.assumed.guess is not None:
+        yield unsure(file, file.assumed.guess)
+
+
+def noted(document: Document, name: str) -> Document:
+    """Return a document with an encoding in its metadata, unless they have a field of this name."""
+    metadata: dict[str, Any] = {ENCODING: name, **document.metadata}
+    where = Locator(0, len(document.text), ENCODING, name)
+    return replace(document, metadata=metadata, locators=(*document.locators, where))
+
+
+def unsure(file: SourceFile, name: str) -> Failure:
+    """Return a failure which reports that the guessed encoding of a file may be wrong."""
+    return Failure(file.id, ENCODING, f"read as {name}, which may be wrong")
+
+
+_PACKAGES: Final = ("resiliparse", "pypdfium2", "tree-sitter")
+
+
+@cache
+def readers_version() -> str:
+    """Return a hash of the sources of the readers and the versions of the parsers that are installed.
+
+    Files that were read with another version are read again.
+    """
+    from importlib.metadata import PackageNotFoundError, version  # imported here because it is slow
+
+    state = hashlib.blake2b(digest_size=16)
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        data = path.read_bytes()
+        state.update(len(data).to_bytes(8, "little") + data)
+    for name in _PACKAGES:
+        try:
+            state.update(f"{name} {version(name)}\n".encode())
+        except PackageNotFoundError:
+            state.update(f"{name} is missing\n".encode())
+    return state.hexdigest()
 
 
 __all__ = [

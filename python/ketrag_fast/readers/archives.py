@@ -13,7 +13,7 @@ from typing import Final
 
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers import items_of, known_kind
-from ketrag_fast.readers.generated import reason
+from ketrag_fast.readers.ignored import reason
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.zip_xml import open_package, safe_name
 from ketrag_fast.types import Failure

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +14,6 @@ from ketrag_fast.base.safe_io import read_regular
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.decode import mark_of
 from ketrag_fast.readers.protocol import Item, Items, SourceFile, is_inside
-from ketrag_fast.readers.record import parse_line
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.documents import DocumentBatch
 
@@ -210,3 +210,44 @@ def _read_table(file: SourceFile) -> tuple[dict[str, list[str]], list[Failure]]:
         citing, cited = reversed(fields) if turned else fields
         cites.setdefault(citing, []).append(cited)
     return cites, failures
+
+
+ID_NAMES = ("_id", "id")
+_SHOWN = 8
+_LONGEST = 300
+
+
+def document_of(file: SourceFile, line: int, record: Mapping[str, Any]) -> Item:
+    """Return {_id, title, text, metadata} as a document; the default id is file and line."""
+    name = next((record[key] for key in ID_NAMES if record.get(key) is not None), None)
+    if name is None or name == "":
+        name = f"{file.id}:{line}"
+    elif isinstance(name, (bool, dict, list, float)):
+        return file.failure(f"line {line}: the id must be a string or an integer", line)
+    text, title, metadata = record.get("text"), record.get("title"), record.get("metadata")
+    if text is None:
+        names = ", ".join(list(record)[:_SHOWN]) + (", ..." if len(record) > _SHOWN else "")
+        problem = f"line {line}: the field 'text' is missing (found: {names or 'no field'})"
+        return file.failure(problem[:_LONGEST], line)
+    if not isinstance(text, str):
+        return file.failure(f"line {line}: text must be a string", line)
+    if title is not None and not isinstance(title, str):
+        return file.failure(f"line {line}: title must be a string", line)
+    if metadata is not None and not isinstance(metadata, dict):
+        return file.failure(f"line {line}: metadata must be an object", line)
+    if not text.strip() and not (title or "").strip():
+        return file.failure(f"line {line}: the text is empty", line)
+    return Document(str(name), text, title or "", metadata or {})
+
+
+def parse_line(file: SourceFile, line: int, text: str) -> Item:
+    """Return one line of JSON as a document."""
+    try:
+        record = json.loads(text)
+    except json.JSONDecodeError as error:
+        return file.failure(f"line {line} is not JSON: {error.msg} (column {error.colno})", line)
+    except (ValueError, RecursionError) as error:
+        return file.failure(f"line {line} is not usable JSON: {error}", line)
+    if not isinstance(record, dict):
+        return file.failure(f"line {line} is not a JSON object", line)
+    return document_of(file, line, record)

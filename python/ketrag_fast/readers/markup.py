@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ketrag_fast.readers.headings import Heading, sections
 from ketrag_fast.readers.plain_text import About, read_text
 from ketrag_fast.readers.protocol import Item, SourceFile
+from ketrag_fast.readers.text_builder import Heading, sections
 from ketrag_fast.types.locations import Locator
 
 _ASCIIDOC: Final = re.compile(r"^(={1,6})[ \t](\S[^\n]*)$", re.M)

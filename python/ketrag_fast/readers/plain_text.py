@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ketrag_fast.readers.headings import Heading, sections, without_closing
 from ketrag_fast.readers.protocol import Item, SourceFile
+from ketrag_fast.readers.text_builder import Heading, sections, without_closing
 from ketrag_fast.types import Document
 from ketrag_fast.types.locations import Locator, sort_locators
 

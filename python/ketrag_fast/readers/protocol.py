@@ -6,10 +6,13 @@ import io
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path, PurePosixPath
+from types import ModuleType
 from typing import BinaryIO, Final, Protocol
 
 from ketrag_fast._core import decode_text
+from ketrag_fast.errors import BackendMissing
 from ketrag_fast.readers.decode import Decoded, decode
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.documents import DocumentBatch
@@ -131,3 +134,17 @@ class Reader(Protocol):
 
     def __call__(self, file: SourceFile, /) -> Iterator[Item]:
         """Yield the documents of `file`."""
+
+
+def import_optional(module: str, what: str) -> ModuleType:
+    """Return a module of an optional package. Raises BackendMissing, which names the extra."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        name = module.partition(".")[0]
+        missing = isinstance(error, ModuleNotFoundError) and error.name == name
+        raise BackendMissing(
+            f"{what} cannot be read without the package {name}, which "
+            + ("is not installed" if missing else f"cannot be imported ({error})"),
+            hint="pip install 'ketrag-fast[documents]'",
+        ) from None

@@ -2,6 +2,8 @@
 
 Items come in the order of the files, whatever the number of processes. A file whose process crashes or
 exceeds a limit is a Failure; the next files are read in a new process.
+
+The process runs this module: one request per line on its input, items on its output.
 """
 
 from __future__ import annotations
@@ -14,17 +16,18 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
-from queue import Empty, Full, Queue
-from typing import Any, Final, Self
+from importlib import import_module
+from pathlib import Path
+from queue import Empty, Full, Queue, SimpleQueue
+from typing import IO, Any, Final, Self
 
-from ketrag_fast.readers import FORMATS, Item, Items, SourceFile, batches_of, single
-from ketrag_fast.readers.text_limit import READ_TEXT
+from ketrag_fast.readers import FORMATS, READ_TEXT, Item, Items, SourceFile, batches_of, items_of
 from ketrag_fast.types import Document, Failure
-from ketrag_fast.types.locations import from_rows
+from ketrag_fast.types.locations import from_rows, to_text
 
 _AHEAD: Final = 2
 """Files that each process may read ahead of the one being consumed."""
@@ -40,6 +43,8 @@ UNCHANGED: Final = "unchanged"
 ItemQueue = Queue[Item | None]
 """The items of one file; None marks the end."""
 Put = Callable[[Item | None], None]
+_OPTIONS: Final = ("fallback_encoding", "follow_links", "ocr", "processes", "hidden", "generated")
+"""Fields of a file that a request repeats."""
 _Job = tuple[SourceFile, str, ItemQueue]
 
 
@@ -63,7 +68,7 @@ class Apart:
         self._read_text = read_text
         self._jobs: Queue[_Job | None] = Queue()
         self._threads: list[threading.Thread] = []
-        self._processes: list[_Process] = []
+        self._processes: list[Worker] = []
         self._lock = threading.Lock()
         self._waiting = 0
         self._closed = False
@@ -88,18 +93,11 @@ class Apart:
 
     def read(
         self, files: Iterable[ReadJob], waiting: Callable[[], None] = lambda: None
-    ) -> Iterator[tuple[SourceFile, Iterator[Item]]]:
-        """Yield each file with its items, in order.
+    ) -> Iterator[tuple[SourceFile, Iterator[Items]]]:
+        """Yield each file with its items, in order; documents in batches if the format has a batch reader.
 
         `waiting` is called regularly while no item arrives; an exception from it ends the reading.
         """
-        for file, items in self.read_batches(files, waiting):
-            yield file, single(items)
-
-    def read_batches(
-        self, files: Iterable[ReadJob], waiting: Callable[[], None] = lambda: None
-    ) -> Iterator[tuple[SourceFile, Iterator[Items]]]:
-        """Yield the same items, in batches if the format has a batch reader."""
         source = iter(files)
         pending: deque[tuple[SourceFile, str, ItemQueue | None]] = deque()
         running = 0
@@ -144,7 +142,7 @@ class Apart:
 
     def _work(self) -> None:
         """Run one process that reads file after file (in a thread)."""
-        process: _Process | None = None
+        process: Worker | None = None
         while (job := self._jobs.get()) is not None:
             file, kind, queue = job
             put = partial(self._put, queue)
@@ -170,7 +168,7 @@ class Apart:
         with self._lock:
             return max(self._most - self._waiting, 0)
 
-    def _read(self, process: _Process, file: SourceFile, kind: str, put: Put) -> _Process | None:
+    def _read(self, process: Worker, file: SourceFile, kind: str, put: Put) -> Worker | None:
         """Read a file; return the process, or None if it cannot be used again.
 
         If the process ended, a format with a fallback is read again in another one.
@@ -182,7 +180,7 @@ class Apart:
             some = some or isinstance(item, Document)
             put(item)
 
-        problem = process.read(file, kind, self._largest, self._read_text, count)
+        problem = process.read(self._request(file, kind), count, alike=FORMATS[kind].alike)
         if problem is None:
             return process
         fallback, lost = FORMATS[kind].fallback, FORMATS[kind].lost
@@ -191,7 +189,7 @@ class Apart:
             return None
         documents: list[Item | None] = []
         process = self._start()
-        again = process.read(file, fallback, self._largest, self._read_text, documents.append)
+        again = process.read(self._request(file, fallback), documents.append)
         kept = [item for item in documents if isinstance(item, Document)]
         for item in kept:
             put(item)
@@ -199,8 +197,19 @@ class Apart:
         put(file.partial(note) if kept else file.failure(problem))
         return process if again is None else None
 
-    def _start(self) -> _Process:
-        process = _Process(self._megabytes, self._seconds)
+    def _request(self, file: SourceFile, kind: str) -> dict[str, Any]:
+        options = {name: getattr(file, name) for name in _OPTIONS}
+        limits = {"largest": self._largest, "read_text": self._read_text}
+        return {
+            "path": os.fsencode(file.path).hex(),
+            "id": file.id,
+            "kind": kind,
+            "options": options,
+            **limits,
+        }
+
+    def _start(self) -> Worker:
+        process = Worker(self._megabytes, self._seconds)
         with self._lock:
             self._processes = [one for one in self._processes if one.alive()]
             self._processes.append(process)
@@ -236,17 +245,21 @@ def _drain(queue: ItemQueue, waiting: Callable[[], None]) -> Iterator[Item]:
         yield item
 
 
-class _Process:
-    """One reader process."""
+class Worker:
+    """A process that reads files, or pages of a PDF.
 
-    def __init__(self, megabytes: int, seconds: float | None) -> None:
+    It has a limit of memory and of the time for a file. With 0 MB it inherits the memory limit of this
+    process, and it ends when this process does, also in the middle of a request.
+    """
+
+    def __init__(self, megabytes: int = 0, seconds: float | None = None) -> None:
         self._megabytes, self._seconds = megabytes, seconds
         self._late = False
         self._since: float | None = None
         self._spent = 0.0
         path = os.pathsep.join(entry for entry in sys.path if entry)
         self._child = subprocess.Popen(  # noqa: S603 - our own module
-            [sys.executable, "-m", "ketrag_fast.readers.sandbox_worker", str(megabytes)],
+            [sys.executable, "-m", "ketrag_fast.readers.sandbox", str(megabytes)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -254,9 +267,11 @@ class _Process:
         )
 
     def alive(self) -> bool:
+        """Return whether the process runs."""
         return self._child.poll() is None
 
     def kill(self) -> None:
+        """End the process."""
         self._child.kill()
         self._child.wait()
         for pipe in (self._child.stdin, self._child.stdout):
@@ -273,50 +288,44 @@ class _Process:
             self._late = True
             self._child.kill()
 
-    def read(
-        self,
-        file: SourceFile,
-        kind: str,
-        largest: int,
-        read_text: int,
-        put: Put,
-    ) -> str | None:
-        """Pass the items of a file to `put`; return why the process ended, or None if it has not."""
-        request = {
-            "path": os.fsencode(file.path).hex(),
-            "id": file.id,
-            "encoding": file.fallback_encoding,
-            "kind": kind,
-            "follow_links": file.follow_links,
-            "ocr": file.ocr,
-            "hidden": file.hidden,
-            "generated": file.generated,
-            "processes": file.processes,
-            "largest": largest,
-            "read_text": read_text,
-        }
+    def read(self, request: Mapping[str, Any], put: Put, *, alike: bool = False) -> str | None:
+        """Pass the items of a file to `put`; return why the process ended, or None if it has not.
+
+        With `alike`, the time limit applies to each item.
+        """
         self._spent = 0.0
-        stdin, stdout = self._child.stdin, self._child.stdout
-        if stdin is None or stdout is None:
-            return "the reader process has no pipes"
-        try:
-            stdin.write(json.dumps(request).encode() + b"\n")
-            stdin.flush()
-        except OSError:
+        if not self.send(request):
             return self._why()
         while True:
             self._since = time.monotonic()
-            line = stdout.readline()
+            reply = self.receive()
             self._spent += time.monotonic() - self._since
             self._since = None
-            if not line.endswith(b"\n"):
+            if reply is None:
                 return self._why()
-            reply = json.loads(line)
             if "end" in reply:
                 return None
             put(_item(reply))
-            if FORMATS[kind].alike:
+            if alike:
                 self._spent = 0.0
+
+    def send(self, request: Mapping[str, Any]) -> bool:
+        """Send a request; return whether the process accepts one."""
+        stdin = self._child.stdin
+        try:
+            if stdin is None:
+                return False
+            stdin.write(json.dumps(request).encode() + b"\n")
+            stdin.flush()
+        except OSError:
+            return False
+        return True
+
+    def receive(self) -> dict[str, Any] | None:
+        """Return the next reply, or None if the process has ended. Raises ValueError if it is not a reply."""
+        line = b"" if self._child.stdout is None else self._child.stdout.readline()
+        reply: dict[str, Any] | None = json.loads(line) if line.endswith(b"\n") else None
+        return reply
 
     def _why(self) -> str:
         """Return why the process ended."""
@@ -339,3 +348,96 @@ def _item(reply: dict[str, Any]) -> Item:
         return Failure(*reply["failure"])
     locators = from_rows(json.loads(reply["locators"])) if reply["locators"] else ()
     return Document(reply["id"], reply["text"], reply["title"], reply["metadata"], locators)
+
+
+def limit_memory(megabytes: int) -> None:
+    """Limit the memory of this process, if the system accepts that."""
+    wanted = megabytes * 1_000_000
+    if sys.platform == "win32":
+        from ketrag_fast import _core
+
+        _core.windows_limit_memory(wanted)
+        return
+    import resource
+
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    # macOS refuses a limit below the address space in use, which there is far more than the memory.
+    with suppress(ValueError, OSError) if sys.platform == "darwin" else nullcontext():
+        resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def serve(requests: Iterable[bytes], replies: IO[bytes], megabytes: int) -> None:
+    """Answer requests until there are no more; `megabytes` is the memory limit of this process."""
+    no_memory = f"reading it took more than {megabytes:,} MB (setting read_memory)"
+    for line in requests:
+        query = json.loads(line)
+        path = Path(os.fsdecode(bytes.fromhex(query["path"])))
+        if "pages" in query:
+            pdf = import_module("ketrag_fast.readers.pdf.parallel")  # by name, as all readers
+            _write(replies, pdf.pages_reply(path, range(*query["pages"]), query["ocr"]))
+            continue
+        file = SourceFile(path, query["id"], **query["options"])
+        for item in items_of(file, query["kind"], query["largest"], query["read_text"], no_memory=no_memory):
+            _write(replies, _fields(item))
+        _write(replies, {"end": True})
+
+
+def _watched(requests: IO[bytes]) -> Iterator[bytes]:
+    """Yield requests. The end of the input ends this process, also in the middle of a request."""
+    lines: SimpleQueue[bytes] = SimpleQueue()
+
+    def watch() -> None:
+        for line in requests:
+            lines.put(line)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+    while True:
+        yield lines.get()
+
+
+def _fields(item: Any) -> dict[str, Any]:
+    if isinstance(item, Failure):
+        return {"failure": [item.document, item.code, item.message]}
+    return {
+        "id": item.id,
+        "text": item.text,
+        "title": item.title,
+        "metadata": dict(item.metadata),
+        "locators": to_text(item.locators),
+    }
+
+
+def _write(replies: IO[bytes], data: dict[str, Any]) -> None:
+    try:
+        line = json.dumps(data, default=str)
+    except (TypeError, ValueError, RecursionError) as error:
+        name = str(data.get("id", ""))
+        line = json.dumps({"failure": [name, "document", f"its metadata cannot be stored: {error}"]})
+    replies.write(line.encode("ascii") + b"\n")
+    replies.flush()
+
+
+def main() -> None:
+    """Serve requests. Replies go to the original output; what libraries print is discarded."""
+    megabytes = int(sys.argv[1])
+    requests: Iterable[bytes] = sys.stdin.buffer if megabytes else _watched(sys.stdin.buffer)
+    if megabytes:
+        limit_memory(megabytes)
+    replies = os.fdopen(os.dup(1), "wb")
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    try:
+        serve(requests, replies, megabytes)
+    except (BrokenPipeError, KeyboardInterrupt):
+        os._exit(1)  # the parent has ended
+    except MemoryError:
+        os._exit(_NO_MEMORY)
+
+
+if __name__ == "__main__":
+    main()

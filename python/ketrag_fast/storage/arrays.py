@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from ketrag_fast import _core
 from ketrag_fast._core import MappedFile
 from ketrag_fast.base.safe_io import read_regular
-from ketrag_fast.errors import IndexDamaged, InputError
+from ketrag_fast.errors import IndexDamaged, InputError, KetragError
 from ketrag_fast.storage.checksum import file_digest
 from ketrag_fast.storage.durable import link_or_copy, replace_path, sync_file, write_file
 from ketrag_fast.storage.io_errors import REPAIR, unreadable
@@ -143,7 +143,7 @@ def read_array(path: Path, record: FileRecord, file: MappedFile | None = None) -
             array = _view(MappedFile(path) if file is None else file)
     except OSError as error:
         raise unreadable(error, path) from error
-    except (IndexDamaged, MemoryError):
+    except (KetragError, MemoryError):
         raise
     except Exception as error:  # NumPy evaluates literals in a header, which may raise anything
         raise _invalid(error, path) from error

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from ketrag_fast.base.config import Settings, names, resolve
-from ketrag_fast.base.config.catalogue import about_broken
-from ketrag_fast.errors import ConfigError, IndexDamaged, IndexIncompatible, KetragError, ModelMismatch
+from ketrag_fast.base.config.settings import about_broken
+from ketrag_fast.errors import ConfigError, IndexDamaged, KetragError, ModelMismatch
 from ketrag_fast.storage.generation import MANIFEST, Generation, current_number
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.manifest import Manifest, read_json, read_manifest
 from ketrag_fast.systems.planning import AUTO, combine_modes, modes_of
 from ketrag_fast.systems.registry import LISTS, registry
-from ketrag_fast.systems.removed_variants import require_known_variant
 
 
 def stored_settings(path: Path) -> Mapping[str, Any] | None:
@@ -77,19 +76,12 @@ def with_modes(given: Settings, stored: Mapping[str, Any] | None, *, only: bool 
     return given.having(modes=combine_modes(before, modes, only=only))
 
 
-def to_build_on(stored: Mapping[str, Any], given: Settings, rebuild: bool) -> Mapping[str, Any]:
+def to_build_on(stored: Mapping[str, Any], given: Settings) -> Mapping[str, Any]:
     """Return the settings for the next build of an index.
 
-    Raises IndexIncompatible if it was built with a variant that no longer exists, unless `rebuild`.
     Raises ExtensionError or ConfigError if its system is not installed and `given` names no other, because
     the next generation would lose that system's stages.
     """
-    try:
-        require_known_variant(stored)
-    except IndexIncompatible:
-        if rebuild:
-            return understood(stored)
-        raise
     system = str(stored.get("system", "default"))
     if system in registry().presets:
         return stored
@@ -108,10 +100,8 @@ def to_build_on(stored: Mapping[str, Any], given: Settings, rebuild: bool) -> Ma
 def reading_settings(given: Settings, generation: Generation) -> Settings:
     """Return the settings for queries: build settings come from the generation, the rest from `given`.
 
-    Raises ModelMismatch if a different embedder was given, ConfigError for any other build setting, and
-    IndexIncompatible if the index was built with a variant that no longer exists.
+    Raises ModelMismatch if a different embedder was given, and ConfigError for any other build setting.
     """
-    require_known_variant(generation.manifest.settings)
     stored = understood(settings_of(generation.manifest))
     given = with_modes(given, stored)
     resolved = resolve(flags=given.given, index=stored, presets=registry().table)

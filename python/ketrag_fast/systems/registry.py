@@ -16,8 +16,8 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, Final
 
-from ketrag_fast.base.config.catalogue import about_broken
 from ketrag_fast.base.config.fields import Setting, declared_settings, suggest
+from ketrag_fast.base.config.settings import about_broken
 from ketrag_fast.base.config.shared import SharedSettings
 from ketrag_fast.base.entry_points import entry_points
 from ketrag_fast.errors import ConfigError, ExtensionError, KetragError
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from ketrag_fast.base.config import Settings
 
-SUPPORT: Final = frozenset({"spec", "shared", "registry", "planning", "index_settings", "removed_variants"})
+SUPPORT: Final = frozenset({"spec", "shared", "registry", "planning", "index_settings"})
 """The modules of this package that are not systems; each other module has a `SYSTEM`."""
 GROUP: Final = "ketrag_fast.systems"
 OWN: Final = "ketrag-fast"

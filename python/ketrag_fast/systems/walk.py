@@ -39,7 +39,7 @@ SYSTEM = System(
             "passages, the names in them, and the subjects that they are about or mention",
             add="ketrag index --modes auto,walk",
             read="ketrag_fast.systems.shared.drawing:read_links",
-            tables="ketrag_fast.systems.shared.link_tables:links",
+            tables="ketrag_fast.systems.shared.drawing:link_graph_tables",
             order=5,
         ),
     ),

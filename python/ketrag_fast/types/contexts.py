@@ -136,7 +136,29 @@ def _spans(spans: Sequence[Span]) -> list[dict[str, Any]]:
     return [span.to_json() for span in spans]
 
 
-class Lazy(Sequence[T], Generic[T]):
+class Items(Sequence[T], Generic[T]):
+    """Base of sequences whose items are those of another one."""
+
+    __slots__ = ()
+
+    def _all(self) -> Sequence[T]:
+        raise NotImplementedError
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[T]: ...
+    def __getitem__(self, index: int | slice) -> T | Sequence[T]:
+        return self._all()[index]
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._all())
+
+
+class Lazy(Items[T]):
     """A sequence that is computed on first access, because many callers only need a context's text.
 
     Examples:
@@ -157,19 +179,6 @@ class Lazy(Sequence[T], Generic[T]):
             self._items = tuple(make())
             self._make = None
         return self._items
-
-    @overload
-    def __getitem__(self, index: int) -> T: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[T]: ...
-    def __getitem__(self, index: int | slice) -> T | Sequence[T]:
-        return self._all()[index]
-
-    def __len__(self) -> int:
-        return len(self._all())
-
-    def __iter__(self) -> Iterator[T]:
-        return iter(self._all())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)

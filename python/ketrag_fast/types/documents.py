@@ -25,7 +25,7 @@ FORMAT: Final = "format"
 NOTES: Final = frozenset((ENCODING, GENERATED, HIDDEN))
 """Codes of a `Failure` that readers yield as a notice rather than an error."""
 _ENTRY: Final = 16
-"""Number of characters that `text_limit` adds for each document."""
+"""Number of characters that `readers.within` adds for each document."""
 
 
 class Record:
@@ -80,7 +80,7 @@ class DocumentBatch:
 
     @property
     def characters(self) -> int:
-        """Total number of characters as `text_limit` counts them."""
+        """Total number of characters as `readers.within` counts them."""
         own = sum(map(len, self.texts)) + sum(map(len, self.ids)) + sum(map(len, self.titles))
         return own + _ENTRY * len(self.ids)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, overload
+
+from ketrag_fast.types.contexts import Items
 
 Lines = tuple[int, int]
 """The first and last line, counted from 1."""
@@ -167,7 +169,7 @@ class Excerpt(Place):
 
 
 @dataclass(frozen=True, slots=True)
-class Hits(Sequence[Hit]):
+class Hits(Items[Hit]):
     """The hits of a query, best first.
 
     `reason` is why there are no hits (as in `Context`), or `below_min_score`; `nothing_fits` is whether no
@@ -187,22 +189,12 @@ class Hits(Sequence[Hit]):
     generation: int = 0
     nothing_fits: bool = False
 
-    @overload
-    def __getitem__(self, index: int) -> Hit: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Hit]: ...
-    def __getitem__(self, index: int | slice) -> Hit | Sequence[Hit]:
-        return self.hits[index]
-
-    def __len__(self) -> int:
-        return len(self.hits)
+    def _all(self) -> Sequence[Hit]:
+        return self.hits
 
     def of_index(self, name: str) -> Hits:
         """Return a copy in which each hit names the index."""
         return replace(self, hits=tuple(replace(hit, index=name) for hit in self.hits))
-
-    def __iter__(self) -> Iterator[Hit]:
-        return iter(self.hits)
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form that the command prints."""

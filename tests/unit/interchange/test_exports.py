@@ -15,7 +15,7 @@ import pytest
 from ketrag_fast import Index
 from ketrag_fast.errors import ConfigError
 from ketrag_fast.interchange.exporting import Exported, export_graph
-from ketrag_fast.systems.spec.graph_tables import GraphTables
+from ketrag_fast.systems.spec.drawing import GraphTables
 from tests.unit.interchange.conftest import HOSTILE
 from tests.unit.interchange.test_graph_tables import GRAPHS, column, tables_of
 

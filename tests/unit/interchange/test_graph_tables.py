@@ -11,8 +11,8 @@ import pytest
 from ketrag_fast import Index
 from ketrag_fast.interchange.graph_part import drawing_tables
 from ketrag_fast.systems.registry import registry
-from ketrag_fast.systems.spec.function_ref import resolve
-from ketrag_fast.systems.spec.graph_tables import GraphTables
+from ketrag_fast.systems.spec.drawing import GraphTables
+from ketrag_fast.systems.spec.stage import resolve
 
 GRAPHS = ("skeleton", "concepts", "noderag", "citations", "walk", "keyword", "knn")
 

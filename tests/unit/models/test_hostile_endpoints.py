@@ -11,7 +11,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +112,7 @@ def reads(server: Hostile, built: Folders) -> Any:
         limits = Limits(tokens=50, seconds=DEADLINE)
         found = []
         for reply in model.replies([Prompt(n, "Read.", text) for n, text in enumerate(TEXTS)], limits):
-            found.append(reply.to_json())
+            found.append(asdict(reply))
             if len(found) == 2:
                 break
         return found

@@ -14,7 +14,8 @@ from ketrag_fast import Document, Index, Settings, export_graph
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.page import index_file
 from tests.support.browser import Browser
-from tests.unit.apps.server.test_page_views import FILM, HOSTILE, TEXTS, fits, ink, paint, problems, texts
+from tests.support.browser_fixtures import fits, problems, texts
+from tests.unit.apps.server.test_page_views import FILM, HOSTILE, TEXTS, ink, paint
 
 pytestmark = pytest.mark.usefixtures("loopback")
 LONG = "x" * 10_000

@@ -8,9 +8,8 @@ import pytest
 
 from ketrag_fast import Index, Settings
 from ketrag_fast.readers import SourceFile, items_of
-from ketrag_fast.readers.decode import decode
+from ketrag_fast.readers.decode import decode, decode_html
 from ketrag_fast.readers.file_types import kind_of
-from ketrag_fast.readers.html_encoding import decode_html
 from tests.support.reading import at, read_all, read_one
 
 INPUTS = Path(__file__).parents[2] / "data" / "inputs" / "encodings"

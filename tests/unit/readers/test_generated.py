@@ -8,7 +8,7 @@ import pytest
 
 from ketrag_fast import Index, Settings
 from ketrag_fast.readers import SourceFile, known_kind
-from ketrag_fast.readers.generated import reason
+from ketrag_fast.readers.ignored import reason
 from tests.process import command
 from tests.support.office_files import archive
 

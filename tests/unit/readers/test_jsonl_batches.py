@@ -116,8 +116,8 @@ def test_empty_files_and_other_encodings(data: bytes) -> None:
 def test_text_beyond_the_limit_ends_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = "\n".join(json.dumps({"text": "x" * 100}) for _ in range(60))
     file = SourceFile(Path("a.jsonl"), "a.jsonl", data=lines.encode())
-    monkeypatch.setattr("ketrag_fast.readers.text_limit.MILLION", 1)
-    monkeypatch.setattr("ketrag_fast.readers.text_limit._TIMES", 0)
+    monkeypatch.setattr("ketrag_fast.readers.MILLION", 1)
+    monkeypatch.setattr("ketrag_fast.readers._TIMES", 0)
     found = list(items_of(file, "jsonl", None, 1_000))
     assert len(found) == 9 and "more than 1,000 characters" in str(found[-1])
 

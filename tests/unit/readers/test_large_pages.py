@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ketrag_fast.readers import html_plain, sandbox
+from ketrag_fast.readers import html, sandbox
 from ketrag_fast.readers.html import page_of
 from ketrag_fast.readers.protocol import SourceFile
 from ketrag_fast.readers.sandbox import Apart
@@ -139,10 +139,10 @@ def test_plain_text_of_a_page() -> None:
         "<h1>One\nline</h1>"
         "<p>Two<br>lines</p><ul><li>a<li>b &lt;</ul><table><tr><td>1<td>2</table>x < y<script>no"
     )
-    assert html_plain.title_of(markup) == "A & B"
+    assert html.title_of(markup) == "A & B"
     expected = "A & B\n\nOne line\n\nTwo\nlines\n\na\nb <\n\n1\t2\n\nx < y"
-    assert html_plain.plain_text(markup) == expected
-    assert html_plain.plain_text("<script>x") == html_plain.title_of("<p>x") == ""
+    assert html.plain_text(markup) == expected
+    assert html.plain_text("<script>x") == html.title_of("<p>x") == ""
 
 
 def read(path: Path, seconds: float, kind: str = "html") -> list[object]:
@@ -152,15 +152,15 @@ def read(path: Path, seconds: float, kind: str = "html") -> list[object]:
 
 def kill_readers(monkeypatch: pytest.MonkeyPatch, slow: str) -> None:
     """Kill each process that reads a file of a kind, as at the time limit."""
-    started = sandbox._Process.read
+    started = sandbox.Worker.read
 
-    def late(self: sandbox._Process, file: SourceFile, kind: str, *rest: object) -> str | None:
-        if kind == slow:
+    def late(self: sandbox.Worker, request: dict[str, object], *rest: object, **named: object) -> str | None:
+        if request["kind"] == slow:
             self._late = True
             self._child.kill()
-        return started(self, file, kind, *rest)  # type: ignore[arg-type]
+        return started(self, request, *rest, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(sandbox._Process, "read", late)
+    monkeypatch.setattr(sandbox.Worker, "read", late)
 
 
 def test_the_text_is_kept_when_the_process_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,7 +201,7 @@ def test_a_page_without_text_that_ends_the_process_fails(
 ) -> None:
     path = tmp_path / "a.html"
     path.write_text("<html><body><img src=x></body></html>")
-    monkeypatch.setattr(sandbox._Process, "read", lambda self, *_: self._child.kill() or "it crashed")
+    monkeypatch.setattr(sandbox.Worker, "read", lambda self, *_, **__: self._child.kill() or "it crashed")
     (failure,) = read(path, 60)
     assert isinstance(failure, Failure)
     assert (failure.code, failure.message) == ("document", "it crashed")

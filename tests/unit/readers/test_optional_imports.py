@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast.errors import BackendMissing
-from ketrag_fast.readers.optional_imports import import_optional
+from ketrag_fast.readers.protocol import import_optional
 
 
 def test_a_package_that_is_not_installed_is_named_once() -> None:

@@ -50,14 +50,14 @@ def test_a_crash_costs_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     paths = [(tmp_path / f"{n}.docx", "docx") for n in range(4)]
     for path, _ in paths:
         path.write_bytes(docx(paragraph("some text")))
-    started = module._Process.read
+    started = module.Worker.read
 
-    def killed(self: module._Process, file: SourceFile, *rest: object) -> bool:
-        if file.id == "1.docx":
+    def killed(self: module.Worker, request: dict[str, object], *rest: object, **named: object) -> bool:
+        if request["id"] == "1.docx":
             os.kill(self._child.pid, signal.SIGSEGV)
-        return started(self, file, *rest)  # type: ignore[arg-type]
+        return started(self, request, *rest, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(module._Process, "read", killed)
+    monkeypatch.setattr(module.Worker, "read", killed)
     found = read(paths, 1)
     assert [type(item) for item in found] == [Document, Failure, Document, Document]
     assert isinstance(found[1], Failure)

@@ -1,4 +1,4 @@
-"""Temporary files of a build that the system refuses: typed errors, whoever meets them."""
+"""Files of a build that the system refuses to open: typed errors, whoever meets them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from ketrag_fast import _core
 from ketrag_fast.errors import KetragError, TooManyFiles
 from ketrag_fast.kernels.text import pack_texts
 from ketrag_fast.storage.array_spool import ArraySpool, map_values
+from ketrag_fast.storage.arrays import read_array
+from ketrag_fast.storage.manifest import FileRecord
 
 resource = pytest.importorskip("resource") if sys.platform != "win32" else None
 
@@ -40,6 +42,10 @@ def mapped(folder: Path) -> None:
     map_values(folder / "values", np.uint64)
 
 
+def read(folder: Path) -> None:
+    read_array(folder / "plain.npy", FileRecord(0, "", "<f8", (9,)))
+
+
 def linked(folder: Path) -> None:
     text = b"Nansen crossed the ice."
     spans = np.array([[0, len(text)]], np.uint32)
@@ -63,9 +69,10 @@ def linked(folder: Path) -> None:
 
 
 @pytest.mark.skipif(resource is None, reason="this system has no limit on open files to set")
-@pytest.mark.parametrize("work", [appended, mapped, linked])
+@pytest.mark.parametrize("work", [appended, mapped, read, linked])
 def test_no_more_files(work: Callable[[Path], None], tmp_path: Path) -> None:
     (tmp_path / "values").write_bytes(bytes(8))
+    np.save(tmp_path / "plain.npy", np.arange(9.0))
     with pytest.raises(TooManyFiles), no_more_files():
         work(tmp_path)
     if work is not mapped:

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from ketrag_fast import Index
 from ketrag_fast.base.config import Settings
 from ketrag_fast.building.runner import build
-from ketrag_fast.errors import ConfigError, IndexIncompatible, ModelMismatch
+from ketrag_fast.errors import ConfigError, ModelMismatch
 from ketrag_fast.storage import read_only as reading
-from ketrag_fast.storage.generation import MANIFEST, Generation, open_current
+from ketrag_fast.storage.generation import Generation, open_current
 from ketrag_fast.storage.layout import Layout
-from ketrag_fast.storage.manifest import read_manifest
 from ketrag_fast.systems.index_settings import reading_settings, stored_settings
 from ketrag_fast.types import Document
 from tests.unit.building.small_stages import STAGES
@@ -51,36 +45,3 @@ def test_nothing_is_known_of_nothing(tmp_path: Path) -> None:
     assert stored_settings(tmp_path) is None
     assert reading.failures(Layout(tmp_path)) == []
     assert stored_settings(tmp_path / "none") is None
-
-
-@pytest.mark.parametrize(
-    ("changes", "message", "instead"),
-    [
-        ({"system": "parity"}, "the preset parity, which no longer", "--system ket-rag:reference"),
-        ({"system": "ket-rag-p-150"}, "the preset ket-rag-p-150", "--system ket-rag`"),
-        ({"system": "g2cons-150"}, "the preset g2cons-150", "--system g2cons`"),
-        ({"words": "published"}, "words = published, which no longer exists", "--rebuild"),
-        ({"balanced_edges": False}, "balanced_edges = False, which no longer exists", "--rebuild"),
-        ({"inter_top_n": 9}, "inter_top_n = 9, which no longer exists", "--rebuild"),
-    ],
-)
-def test_an_index_of_a_variant_that_no_longer_exists(
-    changes: dict[str, Any], message: str, instead: str, tmp_path: Path
-) -> None:
-    """It says how to build it again, and `--rebuild` builds it. Other values of old settings do no harm."""
-    Index.build(DOCUMENTS, tmp_path / "i").close()
-    path = Layout(tmp_path / "i").generation(1) / MANIFEST
-
-    def store(more: dict[str, Any]) -> None:
-        manifest = read_manifest(path)
-        path.write_text(json.dumps(replace(manifest, settings={**manifest.settings, **more}).sealed()))
-
-    store({"words": "own", "concept_rank": "pagerank"})
-    Index.open(tmp_path / "i").close()
-    store(changes)
-    for call in (Index.open, partial(Index.build, DOCUMENTS)):
-        with pytest.raises(IndexIncompatible, match=message) as caught:
-            call(tmp_path / "i")
-        assert instead in (caught.value.hint or "")
-    with Index.build(DOCUMENTS, tmp_path / "i", rebuild=True) as index:
-        assert index.retrieve("words").passages

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ketrag_fast.apps.cli import options, output
@@ -35,7 +34,6 @@ _LISTED = 5
 _QUOTED = "These are quotes from the passages, not an answer written by a model:"
 
 
-@dataclass(frozen=True, kw_only=True)
 class Ask(Command):
     """Retrieve the context for a question and let a model answer from it, with numbered citations. A sentence
     that no passage supports ends with [?]. Without a model the sentences that fit best are quoted."""

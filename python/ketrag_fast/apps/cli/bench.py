@@ -6,7 +6,6 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -30,7 +29,6 @@ def _declare_prices() -> Any:
     return option("FILE", "price table (default ./prices.toml if it exists)")
 
 
-@dataclass(frozen=True, kw_only=True)
 class _Comparison(Command):
     """Options of all three kinds of comparison."""
 
@@ -112,7 +110,6 @@ class _Comparison(Command):
             return report_of(self.kind, bench, configurations)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Builds(_Comparison):
     """Compare configurations from a file or from flags."""
 
@@ -138,7 +135,6 @@ class Builds(_Comparison):
         return check_configurations([*listed, *(from_flag(text) for text in self.build)])
 
 
-@dataclass(frozen=True, kw_only=True)
 class Systems(_Comparison):
     """Compare the presets of published systems."""
 
@@ -163,7 +159,6 @@ class Systems(_Comparison):
         return self.apart
 
 
-@dataclass(frozen=True, kw_only=True)
 class Sweep(_Comparison):
     """Compare values of settings; finished stages are reused."""
 
@@ -227,7 +222,6 @@ def _folder(keep: str | None) -> Iterator[Path]:
         yield Path(name)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Estimate(Command):
     """Predict what a build takes: read documents for some seconds, build a sample of them in a temporary
     folder, and multiply. No LLM and no endpoint is called; an embedding model on this machine is timed. With
@@ -294,7 +288,6 @@ def _render(found: Estimated) -> str:
     return "\n".join([*(f"{name:<{wide[0]}}  {value:>{wide[1]}}" for name, value in rows), *found.notes])
 
 
-@dataclass(frozen=True, kw_only=True)
 class Train(Command):
     """Train a system on the judged queries of a data set, over an index of its documents, and write the
     weights. The index does not change. Needs torch. A tenth of the queries is held out to find the best

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from ketrag_fast.apps.cli import index, options, output
 from ketrag_fast.apps.cli.command import (
@@ -24,11 +23,11 @@ from ketrag_fast.errors import ConfigError
 
 def _change(command: Command, dry_run: bool, *, purge: bool = False, **change: Any) -> int:
     """Apply a change, or preview it with --dry-run, and print a report."""
+    path, _ = options.index_path(command)
     if dry_run:
-        return index.preview(command, **change)
+        return index.preview(command, path, **change)
     from ketrag_fast.index import Index
 
-    path, _ = options.index_path(command)
     with Index.open(path, settings=options.build_settings_of(command)) as opened:
         report = opened.update(**change, purge=purge, progress=options.progress(command))
     if command.json or not purge:
@@ -42,7 +41,6 @@ def _change(command: Command, dry_run: bool, *, purge: bool = False, **change: A
     return code
 
 
-@dataclass(frozen=True, kw_only=True)
 class Add(Command):
     """Add files, folders, globs or data sets to an index, or read them again. Other sources are not read.
     Removed documents come back with their source."""
@@ -66,7 +64,6 @@ class Add(Command):
         return _change(self, self.dry_run, add=self.sources)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Remove(Command):
     """Remove documents from an index. No source is read and no model is called. They stay removed even if
     their source still has them, until `ketrag add` names the source or their file."""
@@ -97,7 +94,6 @@ class Remove(Command):
         return _change(self, self.dry_run, purge=self.purge, remove=self.ids, where=self.where)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Merge(Command):
     """Merge several indexes into one (-i OUT), byte for byte the index of one build over all their documents.
     Nothing is read, embedded or extracted again. The indexes must have the same settings and models."""
@@ -130,7 +126,6 @@ class Merge(Command):
         return index.print_report(self, path, report, parts=list(self.parts))
 
 
-@dataclass(frozen=True, kw_only=True)
 class Compact(Command):
     """Write the small changes that a large index stores next to its files into the files. They are then those
     of a build from scratch. No source is read and no model is called; queries use the old generation until
@@ -157,7 +152,7 @@ class _NewVectors(Command):
     go_on = "embedded texts are kept: run the same command again"
     build = settings("embedder", "limit_seconds", title="what to build")
     model = embedding("precision", "device", "limit_usd")
-    change: str
+    change: ClassVar[str]
 
     def run(self) -> int:
         """Change the index and print a report."""
@@ -172,7 +167,6 @@ class _NewVectors(Command):
         return 0
 
 
-@dataclass(frozen=True, kw_only=True)
 class Upgrade(_NewVectors):
     """Upgrade an index of the previous format. Texts, words and links stay; vectors are computed again from
     the texts of the index. No source is read and no LLM is called. Until the command ends, queries do without
@@ -185,7 +179,6 @@ class Upgrade(_NewVectors):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class Reembed(_NewVectors):
     """Compute all vectors again, with another model or the same one, and publish them at once when they are
     complete; queries use the old ones until then. Documents are read from the index, not from their sources.

@@ -1,4 +1,4 @@
-"""Commands as typed values: a command is a frozen dataclass whose fields are its arguments.
+"""Commands as typed values: a command is a class whose fields are its arguments.
 
 Its docstring is the description in the help. `Flags` in its body declare settings at that place of the help.
 """
@@ -9,12 +9,12 @@ from argparse import Namespace
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import Field, dataclass, field, fields
 from textwrap import fill
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple, dataclass_transform
 
-from ketrag_fast.apps.cli.command_parser import COMMON, CommandParser, mark_rare
+from ketrag_fast.apps.cli.command_parser import COMMON, CommandParser
 from ketrag_fast.base.config import Setting, catalogue, of_topic
-from ketrag_fast.base.config.catalogue import systems
 from ketrag_fast.base.config.fields import Topic
+from ketrag_fast.base.config.settings import systems
 
 FILTER: Final = "'year>=1990 and lang=en'"
 """An example filter for help texts."""
@@ -63,9 +63,10 @@ class Flags(NamedTuple):
     declare: Callable[[CommandParser], None]
 
 
+@dataclass_transform(kw_only_default=True, frozen_default=True)
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """The options that every command takes."""
+    """The options that every command takes. Each subclass is a frozen dataclass."""
 
     examples: ClassVar[tuple[str, ...]] = ()
     epilog: ClassVar[str | None] = None
@@ -103,9 +104,9 @@ class Command:
     """Text of each setting given as a flag, by name."""
 
     def __init_subclass__(cls) -> None:
-        # This runs before `dataclass`, which replaces the fields in the class by their defaults.
         own = {name: value for name, value in vars(cls).items() if isinstance(value, Field | Flags)}
         cls.declared = {**cls.declared, **own}
+        dataclass(frozen=True, kw_only=True)(cls)  # it removes the fields from the class
 
     def run(self) -> int:
         """Run the command and return the exit code."""
@@ -165,8 +166,7 @@ def _add(parser: CommandParser, group: Any, dest: str, declared: Field[Any]) -> 
     if declared.metadata["group"] is not None:
         group = parser.group(declared.metadata["group"])
     action = group.add_argument(*flags or ("--" + dest.replace("_", "-"),), dest=dest, **about)
-    if declared.metadata["rare"]:
-        mark_rare(action)
+    action.rare = declared.metadata["rare"]
 
 
 def values_of(parsed: Namespace, command: type[Command]) -> dict[str, Any]:
@@ -267,8 +267,7 @@ def _add_settings(
             action = group.add_argument(
                 flag, dest=dest, metavar=placeholder(spec), help=_escape(about or help_of(spec))
             )
-        if rare:
-            mark_rare(action)
+        action.rare = rare
 
 
 def placeholder(spec: Setting) -> str:

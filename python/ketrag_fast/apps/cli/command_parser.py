@@ -61,7 +61,6 @@ class CommandParser(argparse.ArgumentParser):
         self.examples = tuple(examples)
         self.more: list[tuple[str, str]] = []
         self.notes: list[str] = []
-        self._hint = ""
         self._words: tuple[str, ...] = ()
         if with_help:
             self.add_argument(
@@ -107,7 +106,9 @@ class CommandParser(argparse.ArgumentParser):
             formatter.end_section()
         if self.more:
             formatter.start_section("settings without a flag (-o NAME=VALUE)")
-            formatter.add_arguments([_row(*row) for row in self.more])
+            formatter.add_arguments(
+                [argparse.Action([], name, metavar=name, help=text) for name, text in self.more]
+            )
             formatter.end_section()
         return self._finish(formatter, self.notes)
 
@@ -135,21 +136,12 @@ class CommandParser(argparse.ArgumentParser):
         closing = [*notes, self.epilog] if self.epilog else list(notes)
         return text + ("\n" + "\n".join(closing) + "\n" if closing else "")
 
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        try:
-            super()._check_value(action, value)
-        except argparse.ArgumentError:
-            self._hint = suggestion(str(value), (str(choice) for choice in action.choices or ()))
-            raise
-
     def error(self, message: str, hint: str = "") -> NoReturn:
         """Print usage, error and hint; exit with 2."""
         sys.stderr.write(inline(self.format_usage().rstrip("\n")) + "\n")
         message, near = _plain(message)
-        near = near or self._dash_hint(message)
-        sys.stderr.write(f"ketrag: error: {inline(message)}\n")
-        hint = hint or near or self._hint
-        sys.stderr.write(f"hint: {inline(hint or f'{self.prog} -h')}\n")
+        hint = hint or near or self._dash_hint(message) or f"{self.prog} -h"
+        sys.stderr.write(f"ketrag: error: {inline(message)}\nhint: {inline(hint)}\n")
         sys.exit(2)
 
     def reject(self, words: Sequence[str]) -> NoReturn:
@@ -221,13 +213,3 @@ def suggestion(word: str, names: Iterable[str]) -> str:
     """Return a hint with the closest name, or an empty text."""
     near = closest(word, names)
     return f"did you mean {near}?" if near else ""
-
-
-def mark_rare(*actions: argparse.Action) -> None:
-    """Leave options out of the short help."""
-    for action in actions:
-        action.rare = True  # type: ignore[attr-defined]
-
-
-def _row(name: str, text: str) -> argparse.Action:
-    return argparse.Action(option_strings=[], dest=name, metavar=name, help=text)

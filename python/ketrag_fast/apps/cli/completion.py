@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from ketrag_fast.apps.cli import output
 from ketrag_fast.apps.cli.command import Command, argument
 from ketrag_fast.apps.cli.command_parser import CommandParser
 from ketrag_fast.base.config import catalogue
-from ketrag_fast.base.config.catalogue import systems
+from ketrag_fast.base.config.settings import systems
 
 _BASH: Final = """# bash completion of ketrag
 _ketrag() {{
@@ -48,7 +47,6 @@ autoload -Uz bashcompinit && bashcompinit
 """
 
 
-@dataclass(frozen=True, kw_only=True)
 class Completion(Command):
     """Print a completion script for a shell: commands, options, choices, modes, presets, settings."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ketrag_fast.apps.cli import options, output
@@ -11,14 +10,13 @@ from ketrag_fast.apps.cli.command import Command, Flags, argument, settings
 from ketrag_fast.apps.cli.command_parser import CommandParser, suggestion
 from ketrag_fast.apps.cli.terminal import inline
 from ketrag_fast.base.config import Setting, catalogue, names, resolve
-from ketrag_fast.base.config.catalogue import about_broken, systems
+from ketrag_fast.base.config.settings import about_broken, systems
 from ketrag_fast.errors import ConfigError
 
 _SHARED = "shared"
 _FIRST = ("system", "modes", "embedder", "llm")
 
 
-@dataclass(frozen=True, kw_only=True)
 class List(Command):
     """List settings: name, type, default, range and help. Each one can be given as -o NAME=VALUE, as NAME =
     VALUE in ketrag.toml, or as KETRAG_NAME."""
@@ -54,7 +52,6 @@ def _show_settings(parser: CommandParser) -> None:
         one.declare(parser)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Show(Command):
     """Print the value of each setting and its origin: flag, environment, file, index, system or default."""
 

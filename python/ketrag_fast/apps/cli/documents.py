@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import pairwise
 from typing import Any, Final
 
@@ -20,7 +20,6 @@ _DIVIDING: Final = ("part", "sheet", "slide", "page", "heading", "symbol")
 """Kinds of locations printed between the text; boxes, lines and paths are only in the JSON."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Documents(Command):
     """List the documents of an index: id, number of passages, language if it varies, title."""
 
@@ -58,7 +57,6 @@ class Documents(Command):
         return 0
 
 
-@dataclass(frozen=True, kw_only=True)
 class Read(Command):
     """Preview how files are read: their text, divided by pages, slides and headings, with title and metadata.
     With --json also all locators."""
@@ -145,7 +143,6 @@ def _document_lines(document: Document, most: int | None) -> Iterator[str]:
         yield document.text[start : min(stop, end)].rstrip("\n")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Collections(Command):
     """List the indexes in the user's data folder: name, size, age and sources. `ketrag index SOURCE... --name
     NAME` makes one, -c NAME uses it from any folder."""
@@ -179,7 +176,6 @@ class Collections(Command):
         return 0
 
 
-@dataclass(frozen=True, kw_only=True)
 class Describe(Command):
     """Describe a folder of the sources, or the whole index, in a sentence. Results show it, and assistants
     choose by it. Without arguments, print the descriptions."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 _BUDGETS = "12000,6000,3000"
 
 
-@dataclass(frozen=True, kw_only=True)
 class Evaluate(Command):
     """Score a data set: one row per mode and budget. DATASET is a folder in BEIR layout (corpus.jsonl,
     queries.jsonl, qrels.tsv), or a file of MuSiQue, HotpotQA or 2WikiMultihopQA as published. Without -i it

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Final
@@ -27,7 +26,6 @@ _WIDE: Final = 100
 _LIMITS: Final = "limits of --summarise"
 
 
-@dataclass(frozen=True, kw_only=True)
 class ShowThemes(Command):
     """Show what the documents of an index are about: themes with their terms, sizes and central sentences.
     With ID, show one theme with its documents, quotes and share over time. No model is needed. With
@@ -208,10 +206,9 @@ def _summary(found: Themes, shown: int) -> str:
 
 _LIMIT = 300
 _CITATIONS = "citations"
-"""The graph of `--document`."""
+"""The graph of `--kind document`."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Graph(Command):
     """Show the neighbourhood of a node in the graphs of the index: an entity, a concept or a document. Names
     are matched without case; similar names are suggested. With --html, draw the graph around NAME, or without
@@ -219,14 +216,11 @@ class Graph(Command):
 
     examples = (
         "ketrag graph Fram",
-        "ketrag graph --document docs/intro.md",
+        "ketrag graph docs/intro.md --kind document",
         "ketrag graph Fram --graph walk --html fram.html",
     )
-    name: str | None = argument("NAME", "name of an entity or another node")
-    document: str | None = option(
-        "ID", "document of the citation graph, by id or title (same as ID --kind document)"
-    )
-    kind: str | None = option("KIND", "graph to search if several have the name: entity, concept, ...")
+    name: str | None = argument("NAME", "name of an entity or another node; id or title of a document")
+    kind: str | None = option("KIND", "kind of the node if several have the name: entity, document, ...")
     html: str | None = option("FILE", "draw the graph into FILE, a page that loads nothing")
     graph: str | None = option(
         "GRAPH", "graph to draw: walk, skeleton, ... (default: the first in the index)"
@@ -239,32 +233,25 @@ class Graph(Command):
 
     def run(self) -> int:
         """Print the node, or draw the graph."""
-        name, kind = self.name, self.kind
-        if self.document is not None:
-            if name is not None or kind not in (None, "document"):
-                raise ConfigError(
-                    "--document ID cannot be combined with NAME or another --kind",
-                    hint="leave out NAME and --kind",
-                )
-            name, kind = self.document, "document"
         html = output.page_path(self.html)
         if html is not None:
-            return self._draw(html, name)
+            return self._draw(html)
         if self.graph is not None or self.limit is not None:
             raise ConfigError("--graph and --limit have no effect without --html", hint="add --html FILE")
-        if name is None:
-            raise ConfigError("no node was named", hint="ketrag graph NAME, or ketrag graph --document ID")
+        if self.name is None:
+            raise ConfigError("no node was named", hint="ketrag graph NAME, or ketrag graph --html FILE")
         with options.open_index(self) as index:
-            if kind == "document" and (command := index.inspect.missing_graphs().get(_CITATIONS)) is not None:
-                raise ModeUnavailable("this index has no citation graph", hint=f"`{command}` adds it")
-            found = index.inspect.node(name, kind, filter=index.inspect.filter)
+            missing = index.inspect.missing_graphs().get(_CITATIONS)
+            if self.kind == "document" and missing is not None:
+                raise ModeUnavailable("this index has no citation graph", hint=f"`{missing}` adds it")
+            found = index.inspect.node(self.name, self.kind, filter=index.inspect.filter)
         if self.json:
             output.write_json(found.to_json())
         else:
             output.write("\n".join(inline(line) for line in found.lines()))
         return 0
 
-    def _draw(self, file: Path, name: str | None) -> int:
+    def _draw(self, file: Path) -> int:
         """Write the page of `--html`; with --json, also print the data of the drawing."""
         from ketrag_fast.page.assets import graph_page
 
@@ -272,10 +259,10 @@ class Graph(Command):
             names = index.inspect.graphs()
             if not names:
                 raise ModeUnavailable("this index has no graph", hint="ketrag index --modes auto")
-            graph = self.graph or (_CITATIONS if self.document is not None else names[0])
+            graph = self.graph or (_CITATIONS if self.kind == "document" else names[0])
             limit = _LIMIT if self.limit is None else self.limit
-            view = index.inspect.graph(graph, around=name, limit=limit, filter=index.inspect.filter)
-        title = f"graph {graph}" if name is None else f"graph {graph} around {name}"
+            view = index.inspect.graph(graph, around=self.name, limit=limit, filter=index.inspect.filter)
+        title = f"graph {graph}" if self.name is None else f"graph {graph} around {self.name}"
         output.write_page(file, graph_page(view, title))
         if self.json:
             output.write_json(view.to_json())

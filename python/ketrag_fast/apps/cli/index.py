@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +41,6 @@ def declare_dry_run() -> Any:
     return switch("print what would change, and change nothing")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Build(Command):
     """Build an index of files, folders or globs, or update it. Sources accumulate: without SOURCE, all
     sources of the index are read again."""
@@ -102,7 +100,7 @@ class Build(Command):
                     f"no index in {path}",
                     hint="`ketrag estimate SOURCE...` predicts what building one takes",
                 )
-            return preview(self, add=self.sources, reread=True, replace=self.replace)
+            return preview(self, path, add=self.sources, reread=True, replace=self.replace)
         from ketrag_fast.index import Index
 
         with Index.build(
@@ -285,11 +283,10 @@ def print_details(command: Command, report: BuildReport) -> None:
     output.report_failures(report.failures, listed=not command.json)
 
 
-def preview(command: Command, **change: Any) -> int:
+def preview(command: Command, path: Path, **change: Any) -> int:
     """Print what a change would do, whose arguments are those of `Index.preview`; return the exit code."""
     from ketrag_fast.index import Index
 
-    path, _ = options.index_path(command)
     settings = options.build_settings_of(command)
     found = Index.preview(path, **change, settings=settings, progress=options.progress(command))
     code = output.PARTIAL if found.failures else 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +20,6 @@ _CONTINUED: Final = "and "
 """How a hint begins if it is the end of its message and not advice."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Bundle(Command):
     """Write an index into one file, to move it to another machine. `ketrag unbundle` restores it and verifies
     every byte."""
@@ -56,7 +54,6 @@ class Bundle(Command):
         return 0
 
 
-@dataclass(frozen=True, kw_only=True)
 class Unbundle(Command):
     """Restore an index from a file that `ketrag bundle` wrote, into a new or empty folder, and verify every
     byte. Queries need the embedding model of the index: it is in the file if `ketrag bundle --with-model`
@@ -91,7 +88,6 @@ class Unbundle(Command):
         return 0
 
 
-@dataclass(frozen=True, kw_only=True)
 class Import(Command):
     """Build an index from the files of another program: documents, entities, relations and reports of
     communities are reused, and no LLM is called."""
@@ -152,7 +148,6 @@ def list_rows(what: str, rows: Iterable[Mapping[str, Any]]) -> None:
         output.say(f"  {what}: {times}{row['what']}{examples}")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Recording(Command):
     """Convert the extraction of another tool into a recording for `ketrag index --llm replay:FILE`."""
 
@@ -185,7 +180,6 @@ class Recording(Command):
         return 0
 
 
-@dataclass(frozen=True, kw_only=True)
 class Export(Command):
     """Write a graph of the index in a format that other programs read. graphrag is a folder of Parquet tables
     in the layout of Microsoft GraphRAG, neo4j a folder of CSV files; graphml, gexf and jsonl are files. html

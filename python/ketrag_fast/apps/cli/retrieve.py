@@ -40,7 +40,6 @@ _MOST_WORDS = 10
 _LINES = 'give one JSON object per line, such as {"_id": "1", "text": "Who built the Fram?"}'
 
 
-@dataclass(frozen=True, kw_only=True)
 class Retrieve(Command):
     """Print the context for a query, with its sources; with --queries, one JSON line for each query."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +51,6 @@ def _declare_glob() -> Any:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class Search(Command):
     """Find passages: where each is, how relevant, and the two lines that show it best."""
 
@@ -183,7 +182,6 @@ def report_states(places: Any) -> None:
             output.say(f"{names[0]}{more} {text}")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Grep(Command):
     """Print the lines of the indexed texts that match a regular expression. Also lines of PDFs, sheets and
     mails, whose text the index has. Exit code 1 without a match."""
@@ -273,7 +271,6 @@ def _match_lines(matches: list[Match], terminal: Terminal) -> list[str]:
     return lines
 
 
-@dataclass(frozen=True, kw_only=True)
 class Get(Command):
     """Print the indexed text of a file, or a part of it, with line numbers. The file itself is not read."""
 

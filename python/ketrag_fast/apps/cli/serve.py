@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
 from difflib import unified_diff
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -67,7 +66,6 @@ _LIMITS: Final = (
 """Limits that are fields of `ServerOptions`, too."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Serve(Command):
     """Serve indexes over HTTP: passages, answers, graphs, the OpenAI protocol and a web page. Only this
     machine can connect unless --host is given, which requires a token."""
@@ -196,7 +194,6 @@ def _open_sockets(given: ServerOptions, token_file: str | None) -> tuple[str | N
     return token, sockets, f"http://{host}:{sockets[0].getsockname()[1]}"
 
 
-@dataclass(frozen=True, kw_only=True)
 class Mcp(Command):
     """Offer indexes to an assistant by the Model Context Protocol: search, read, grep, list, themes, and ask
     if there is a model. Over standard input and output, or over HTTP with --http. --install writes the

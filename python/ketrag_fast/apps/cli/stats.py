@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,7 +29,6 @@ _SHOWN: Final = 3
 """Maximum number of failures and endpoints listed without --verbose."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Stats(Command):
     """Print counts, sizes, times, failures, the generation and the digest of an index. With --verbose also
     settings, all failures, and details of each stage."""
@@ -53,7 +51,6 @@ class Stats(Command):
         return 0
 
 
-@dataclass(frozen=True, kw_only=True)
 class Diff(Command):
     """Compare two indexes, or two generations of one (my-index/gen-000003): documents, settings, models,
     entities, relations, and the passages for some queries. The exit code is 0 also if they differ (--json:
@@ -166,7 +163,6 @@ _DAMAGED: Final = 4
 _NAMES: Final = {"tables": "documents and caches", "published": "name of the published generation"}
 
 
-@dataclass(frozen=True, kw_only=True)
 class Doctor(Command):
     """Verify the checksums of the whole index and print how to fix damage and leftovers of interrupted
     builds. Changes nothing. The exit code is 4 if something is damaged."""
@@ -216,7 +212,6 @@ def _endpoints(path: Path, settings: Settings) -> list[Endpoint]:
         return []
 
 
-@dataclass(frozen=True, kw_only=True)
 class Trust(Command):
     """List the endpoints that an index names, and confirm one with --endpoint: queries, and the API key if
     one is set, may then be sent there. Nothing is sent to an endpoint that only the index names. The

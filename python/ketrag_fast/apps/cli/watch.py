@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -31,7 +30,6 @@ _POLL = 1.0
 """Seconds between checks for a missing folder, or for the end of another build."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Watch(Command):
     """Build the index of some folders or files, and update it whenever they change, until Ctrl-C. Queries use
     the old generation until the new one is published. Changes of files that .gitignore or --exclude leaves

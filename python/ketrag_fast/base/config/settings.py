@@ -1,13 +1,16 @@
-"""Values of all settings: the shared ones and those of the systems."""
+"""All settings, the shared ones and those that systems declare: their declarations, and their values."""
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from dataclasses import dataclass, fields
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
-from ketrag_fast.base.config.catalogue import about_broken, catalogue, find_setting, systems
-from ketrag_fast.base.config.shards import shards_of
+from ketrag_fast.base.config.fields import Concern, Setting, Topic, declared_settings, suggest
 from ketrag_fast.base.config.shared import LEAST_MEMORY, SharedSettings
 from ketrag_fast.errors import ConfigError
 
@@ -122,3 +125,131 @@ class Settings(SharedSettings):
 
 def _again(given: dict[str, Any]) -> Settings:
     return Settings(**given)
+
+
+Catalogue = Mapping[str, Setting]
+
+_REGISTRY = "ketrag_fast.systems.registry"
+"""Imported by name on first use, because systems are in a higher layer and declare settings themselves."""
+
+
+class Declares(Protocol):
+    """The interface of the system registry that settings need."""
+
+    @property
+    def settings(self) -> Iterable[tuple[str, type]]:
+        """Pairs of a system's name and its settings class."""
+
+    @property
+    def choices(self) -> Mapping[str, tuple[str, ...]]:
+        """Choices that systems add to settings, such as their modes."""
+
+    @property
+    def listed(self) -> Mapping[str, tuple[str, ...]]:
+        """Values to list in the help of free-text settings, such as presets and modes."""
+
+    @property
+    def preset_owners(self) -> Mapping[str, str]:
+        """The system of each preset."""
+
+    @property
+    def broken(self) -> Mapping[str, str]:
+        """Systems that failed to load, with the reasons."""
+
+    def rules_of(self, preset: str) -> Mapping[str, Any]:
+        """Return the rules of all systems by name, under a preset."""
+
+    def check(self, settings: Any) -> None:
+        """Raise ConfigError if settings contradict each other."""
+
+
+def systems() -> Declares:
+    """Return the registry of systems."""
+    registry: Declares = import_module(_REGISTRY).registry()
+    return registry
+
+
+@cache
+def catalogue() -> Catalogue:
+    """Return every setting by name, the shared ones first."""
+    registry = systems()
+    specs = {spec.name: spec for spec in declared_settings(SharedSettings)}
+    for owner, cls in registry.settings:
+        specs |= {spec.name: spec for spec in declared_settings(cls, owner)}
+    for name, more in registry.choices.items():
+        specs[name] = specs[name].extended(more)
+    return specs
+
+
+def names(*concerns: Concern) -> tuple[str, ...]:
+    """Return the names of the settings with these `concerns`; without arguments, of all settings."""
+    return tuple(n for n, spec in catalogue().items() if not concerns or spec.concerns in concerns)
+
+
+def of_topic(*topics: Topic) -> tuple[str, ...]:
+    """Return the names of the settings of these topics, in the order of the catalogue."""
+    return tuple(n for n, spec in catalogue().items() if spec.topic in topics)
+
+
+def find_setting(name: str, where: str = "") -> str:
+    """Return the canonical name of a setting (`-` equals `_`). Raises ConfigError with the closest name."""
+    plain = name.strip().lower().replace("-", "_")
+    if plain in catalogue():
+        return plain
+    hint = suggest(plain, catalogue()) or "`ketrag config list` lists all settings"
+    raise ConfigError(f"unknown setting {name!r}{where}", hint=hint + about_broken(systems().broken))
+
+
+def about_broken(broken: Mapping[str, str]) -> str:
+    """Return the end of a hint for an unknown setting, which a system that failed to load may declare."""
+    return "".join(f"; the system {name} cannot be used: {reason}" for name, reason in broken.items())
+
+
+def parse(name: str, text: str) -> Any:
+    """Parse the value of a setting from text, for example of an environment variable."""
+    return catalogue()[name].parse(text)
+
+
+_MOST = 65_536
+_FORM = re.compile(r"\d{1,6}(,\d{1,6})*/\d{1,6}")
+
+
+@dataclass(frozen=True, slots=True)
+class Shards:
+    """A selection of the shards 1 to `of`."""
+
+    numbers: frozenset[int]
+    of: int
+
+    def holds(self, document: str) -> bool:
+        """Return whether a document with this id belongs to one of the shards."""
+        digest = hashlib.blake2b(document.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        return int.from_bytes(digest, "little") % self.of + 1 in self.numbers
+
+    @property
+    def lacking(self) -> tuple[int, ...]:
+        """The shards that are not included."""
+        return tuple(number for number in range(1, self.of + 1) if number not in self.numbers)
+
+    def text(self) -> str | None:
+        """Return the value of the setting `shard`; None if all shards are included."""
+        return f"{','.join(map(str, sorted(self.numbers)))}/{self.of}" if self.lacking else None
+
+
+def shards_of(text: str | None) -> Shards | None:
+    """Parse the setting `shard`: `2/8`, or several shards as `1,2/8`. None selects all documents.
+
+    Raises ConfigError unless 0 < I <= N.
+    """
+    if text is None:
+        return None
+    plain = text.replace(" ", "")
+    if _FORM.fullmatch(plain):
+        numbers, _, of = plain.partition("/")
+        found = Shards(frozenset(map(int, numbers.split(","))), int(of))
+        if 0 < found.of <= _MOST and all(0 < number <= found.of for number in found.numbers):
+            return found
+    raise ConfigError(
+        f"shard must be I/N with 0 < I <= N <= {_MOST:,}, got {text!r:.80}",
+        hint="the first of four is 1/4; the other three are 2/4, 3/4 and 4/4",
+    )

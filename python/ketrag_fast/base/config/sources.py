@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ketrag_fast.base.config.catalogue import catalogue, find_setting, names, parse
-from ketrag_fast.base.config.settings import Settings
+from ketrag_fast.base.config.settings import Settings, catalogue, find_setting, names, parse
+from ketrag_fast.base.safe_io import read_toml
 from ketrag_fast.errors import ConfigError
 
 PREFIX = "KETRAG_"
@@ -66,10 +66,6 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
 
 def from_file(path: Path | None) -> dict[str, Any]:
     """Read settings from a TOML file; None reads `./ketrag.toml` if it exists."""
-    from ketrag_fast.base.config.files import (
-        read_toml,  # imported here to keep `--help` fast
-    )
-
     wanted = Path(DEFAULT_FILE) if path is None else path
     try:
         table = read_toml(wanted)

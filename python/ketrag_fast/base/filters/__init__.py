@@ -2,8 +2,7 @@
 
 from ketrag_fast.base.filters.allow import allow_condition
 from ketrag_fast.base.filters.columns import Check, ColumnReader, Columns
-from ketrag_fast.base.filters.condition import Condition, condition_of
-from ketrag_fast.base.filters.parser import filter_condition, parse_filter
+from ketrag_fast.base.filters.condition import Condition, condition_of, filter_condition, parse_filter
 
 __all__ = [
     "Check",

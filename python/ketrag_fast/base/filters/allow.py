@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from typing import Any, Final
 
-from ketrag_fast.base.filters.condition import Condition, FieldComparison
-from ketrag_fast.base.filters.parser import filter_condition
+from ketrag_fast.base.filters.condition import Condition, FieldComparison, filter_condition
 from ketrag_fast.errors import InputError
 
 MOST_ATOMS: Final = 10

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast.base.config import Settings, catalogue, find_setting, names, parse, resolve
+from ketrag_fast.base.safe_io import read_toml
 from ketrag_fast.errors import ConfigError
 from ketrag_fast.systems.registry import registry
 
@@ -62,10 +63,6 @@ def units_of(settings: Settings) -> tuple[Any, ...]:
 
 def from_file(path: str | Path) -> list[Configuration]:
     """Return the rows of a TOML file. Raises ConfigError that names file, row and setting."""
-    from ketrag_fast.base.config.files import (
-        read_toml,  # not at the top: `--help` does not need a TOML parser
-    )
-
     path = Path(path)
     try:
         table = read_toml(path)

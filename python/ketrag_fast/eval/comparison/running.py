@@ -51,8 +51,6 @@ class Bench:
 
     `folder` contains the indexes. `apart` builds each in a separate folder, so that nothing is shared and
     everything is measured; otherwise one folder serves all, and vectors and replies are computed once.
-    `rebuild_first` is for a folder that may hold an index of other units: its stages are rebuilt, its vectors
-    and replies reused.
     """
 
     dataset: DataSet
@@ -62,7 +60,6 @@ class Bench:
     budgets: Sequence[int]
     modes: Sequence[str] = ()
     apart: bool = True
-    rebuild_first: bool = False
     prices: Prices = field(default_factory=Prices)
     progress: Callback | None = None
     answers: Answers | None = None
@@ -95,7 +92,7 @@ class Bench:
         units = units_of(settings)
         path = self.folder / (_folder_name(configuration.name) if self.apart else "shared")
         first = self.apart or self._before is None
-        rebuild = self.rebuild_first if first else self._before != units
+        rebuild = not first and self._before != units
         sources = list(self.sources) if self.apart else self._read_once(settings) if first else []
         if not self.apart and "verify" not in settings.given:
             settings = settings.having(verify="sizes")  # this process has just written and checked it

@@ -1,4 +1,4 @@
-"""Build the prompt of a chunk: the same instructions for all chunks, then the passage between fences.
+"""The prompt of a chunk: the same instructions for all chunks, then the passage between fences.
 
 Fences are lines of equal signs, longer than any in the passage, so the passage cannot close them; the
 instructions say that the text between them is data.
@@ -10,13 +10,52 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ketrag_fast.errors import ConfigError
 from ketrag_fast.models.llms.protocol import Prompt
 from ketrag_fast.models.tasks.task import object_schema
+
+ENTITY_TYPES: Final = ("person", "organization", "place", "event", "work", "date", "concept")
+"""GraphRAG's four types (organization, person, geo, event) plus works, dates and concepts."""
+MAX_TYPES: Final = 64
+MAX_TYPE: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class PromptOptions:
+    """Options of the extraction prompt.
+
+    Args:
+        entity_types: allowed types; if empty, the model chooses.
+        language: language of the documents. If it is not English, as with `auto`, descriptions are requested
+            in the language of the passage.
+        gleanings: number of follow-up prompts for missed entities and relations.
+    """
+
+    entity_types: tuple[str, ...] = ENTITY_TYPES
+    language: str = "english"
+    gleanings: int = 0
+
+    def __post_init__(self) -> None:
+        if len(self.entity_types) > MAX_TYPES or len(set(self.entity_types)) < len(self.entity_types):
+            raise ConfigError(
+                f"entity_types must have at most {MAX_TYPES} different names, got {len(self.entity_types)}"
+            )
+        for name in self.entity_types:
+            if not 0 < len(name) <= MAX_TYPE or name != name.strip() or not _printable(name):
+                raise ConfigError(f"entity_types: {name[:MAX_TYPE]!r} is not a valid type name")
+
+    @property
+    def english(self) -> bool:
+        """Whether descriptions should be in English."""
+        return self.language.lower() in ("english", "en")
+
+
+def _printable(text: str) -> bool:
+    return not any(unicodedata.category(c) in ("Cc", "Cs") for c in text)
+
 
 _TASK: Final = """\
 You read one passage and list what it says as a small knowledge graph. Reply with one JSON object and \
@@ -114,65 +153,18 @@ def _example(options: PromptOptions) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-STRENGTHS: Final = tuple(range(1, 11))
-_TEXT: Final = {"type": "string"}
-
-
 def reply_schema(options: PromptOptions) -> dict[str, Any]:
     """Return the schema of `{"e": [[name, type, description]], "r": [[source, target, description,
     strength]]}`.
     """
-    kind = {"enum": list(options.entity_types)} if options.entity_types else _TEXT
-    strength = {"enum": list(STRENGTHS)}
-    entity = {"name": _TEXT, "type": kind, "description": _TEXT}
-    relation = {"source": _TEXT, "target": _TEXT, "description": _TEXT, "strength": strength}
-    lists = [{"type": "array", "items": _row(fields)} for fields in (entity, relation)]
-    return object_schema(dict(zip(("e", "r"), lists, strict=True)))
+    text: dict[str, Any] = {"type": "string"}
+    kind = {"enum": list(options.entity_types)} if options.entity_types else text
+    entity = [text, kind, text]
+    relation = [text, text, text, {"enum": list(range(1, 11))}]
+    return object_schema({"e": _rows(entity), "r": _rows(relation)})
 
 
-def _row(fields: Mapping[str, Any]) -> dict[str, Any]:
-    columns: Sequence[Any] = list(fields.values())
-    return {"type": "array", "prefixItems": columns, "minItems": len(columns), "maxItems": len(columns)}
-
-
-ENTITY_TYPES: Final = ("person", "organization", "place", "event", "work", "date", "concept")
-"""GraphRAG's four types (organization, person, geo, event) plus works, dates and concepts."""
-MAX_TYPES: Final = 64
-MAX_TYPE: Final = 64
-MAX_GLEANINGS: Final = 8
-
-
-@dataclass(frozen=True, slots=True)
-class PromptOptions:
-    """Options of the extraction prompt.
-
-    Args:
-        entity_types: allowed types; if empty, the model chooses.
-        language: language of the documents. If it is not English, as with `auto`, descriptions are requested
-            in the language of the passage.
-        gleanings: number of follow-up prompts for missed entities and relations.
-    """
-
-    entity_types: tuple[str, ...] = ENTITY_TYPES
-    language: str = "english"
-    gleanings: int = 0
-
-    def __post_init__(self) -> None:
-        if len(self.entity_types) > MAX_TYPES or len(set(self.entity_types)) < len(self.entity_types):
-            raise ConfigError(
-                f"entity_types must have at most {MAX_TYPES} different names, got {len(self.entity_types)}"
-            )
-        for name in self.entity_types:
-            if not 0 < len(name) <= MAX_TYPE or name != name.strip() or not _printable(name):
-                raise ConfigError(f"entity_types: {name[:MAX_TYPE]!r} is not a valid type name")
-        if not 0 <= self.gleanings <= MAX_GLEANINGS:
-            raise ConfigError(f"gleanings must be from 0 to {MAX_GLEANINGS}, got {self.gleanings}")
-
-    @property
-    def english(self) -> bool:
-        """Whether descriptions should be in English."""
-        return self.language.lower() in ("english", "en")
-
-
-def _printable(text: str) -> bool:
-    return not any(unicodedata.category(c) in ("Cc", "Cs") for c in text)
+def _rows(columns: list[dict[str, Any]]) -> dict[str, Any]:
+    size = len(columns)
+    row = {"type": "array", "prefixItems": columns, "minItems": size, "maxItems": size}
+    return {"type": "array", "items": row}

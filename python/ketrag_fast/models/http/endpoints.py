@@ -163,7 +163,7 @@ _LONGEST_PROMPTS: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class EndpointPrompts:
-    """How an embedding endpoint is told which texts are questions and which are passages.
+    """How requests to an embedding endpoint mark questions and passages.
 
     Models such as E5 and Nomic were trained with a prefix for each of the two, and OpenAI's protocol has no
     field for it. With `field`, a request has the field `input_type` instead of prefixes.

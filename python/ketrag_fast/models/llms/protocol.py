@@ -57,10 +57,6 @@ class ModelReply:
     seconds: float = 0.0
     error: str | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields for a recording."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
 class ModelIdentity:

@@ -27,7 +27,6 @@ from ketrag_fast.storage.checksum import text_digest
 from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.shared import has_model
 from ketrag_fast.systems.shared.document_languages import languages_of
-from ketrag_fast.systems.shared.row_text import text_of
 from ketrag_fast.systems.shared.rows import (
     U32,
     U64,
@@ -38,6 +37,7 @@ from ketrag_fast.systems.shared.rows import (
     read_strings,
     select_rows,
     strings,
+    text_of,
 )
 from ketrag_fast.types.themes import Theme, ThemeDocument, ThemePeriod, ThemeQuote, Themes
 from ketrag_fast.types.wording import about_missing_name

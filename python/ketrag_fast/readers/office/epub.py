@@ -8,9 +8,9 @@ from urllib.parse import unquote
 
 from ketrag_fast.base.safe_xml import Handler
 from ketrag_fast.errors import DocumentError
-from ketrag_fast.readers.headings import Heading, sections
 from ketrag_fast.readers.html import page_of
 from ketrag_fast.readers.protocol import Item, SourceFile
+from ketrag_fast.readers.text_builder import Heading, sections
 from ketrag_fast.readers.zip_xml import Package, core_properties, open_package
 from ketrag_fast.types import Document
 from ketrag_fast.types.locations import Locator

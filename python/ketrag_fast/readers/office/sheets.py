@@ -12,8 +12,7 @@ from typing import Final
 from ketrag_fast.base.safe_xml import Handler, steps
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.protocol import Item, SourceFile
-from ketrag_fast.readers.table import header_of, row_document
-from ketrag_fast.readers.table_head import Row, split_head
+from ketrag_fast.readers.table import Row, header_of, row_document, split_head
 from ketrag_fast.readers.zip_xml import Package, open_package, relations
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.documents import HIDDEN

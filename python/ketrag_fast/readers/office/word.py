@@ -261,3 +261,15 @@ class _Body(Handler):
 
 def _columns(value: str) -> int:
     return min(int(value), _MOST_COLUMNS) if value.isdigit() and len(value) < 6 else 1
+
+
+_ENCRYPTED: Final = "EncryptedPackage".encode("utf-16-le")
+_HEAD: Final = 1 << 16
+
+
+def read_old(file: SourceFile) -> Iterator[Item]:
+    """Yield a failure that says how to convert or decrypt the file."""
+    if _ENCRYPTED in file.head(_HEAD):
+        yield file.failure("encrypted: it needs a password")
+    else:
+        yield file.failure("Office 97-2003 format is not supported: save it as .docx, .xlsx or .pptx")

@@ -5,19 +5,20 @@ PDFium must not be used by two threads, so each process opens the file and reads
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 import threading
+from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast._core import PdfPages
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.pdf.pages import empty_pages, read_pages
+from ketrag_fast.readers.protocol import import_optional
+from ketrag_fast.readers.sandbox import Worker
 
 LEAST_PAGES: Final = 200
 """Starting a process takes as long as reading about 60 pages."""
@@ -26,53 +27,43 @@ _Part = tuple[bytes, list[int]]
 """Packed pages, and the numbers of damaged ones."""
 
 
-class _Helper:
-    """A process that reads ranges of pages."""
+def _ask(worker: Worker, path: Path, own: range, ocr: str | None) -> _Part | None:
+    """Return a range of pages, or None if the process has ended. Raises DocumentError."""
+    request = {"path": os.fsencode(path).hex(), "pages": [own.start, own.stop], "ocr": ocr}
+    try:
+        reply = worker.receive() if worker.send(request) else None
+    except (OSError, ValueError):
+        reply = None
+    if reply is None:
+        return None
+    if "error" in reply:
+        raise DocumentError(reply["error"])
+    return b64decode(reply["packed"]), reply["broken"]
 
-    def __init__(self, path: Path) -> None:
-        self._child = subprocess.Popen(  # noqa: S603 - our own module
-            [sys.executable, "-m", "ketrag_fast.readers.pdf.page_worker", os.fsencode(path).hex()],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
 
-    def close(self) -> None:
-        """End the process."""
-        self._child.kill()
-        self._child.wait()
-        for pipe in (self._child.stdin, self._child.stdout):
-            if pipe is not None:
-                with suppress(OSError):
-                    pipe.close()
+def pages_reply(path: Path, own: range, ocr: str | None) -> dict[str, Any]:
+    """Return the reply of a process to a request for a range of pages."""
+    try:
+        packed, broken = _read_range(*_open(path), own, ocr)
+    except DocumentError as error:
+        return {"error": str(error)}
+    return {"packed": b64encode(packed).decode("ascii"), "broken": broken}
 
-    def read(self, own: range, ocr: str | None) -> _Part | None:
-        """Return a range of pages, or None if the process has ended. Raises DocumentError."""
-        stdin, stdout = self._child.stdin, self._child.stdout
-        if stdin is None or stdout is None:
-            return None
-        try:
-            stdin.write(json.dumps({"range": [own.start, own.stop], "ocr": ocr}).encode() + b"\n")
-            stdin.flush()
-            line = stdout.readline()
-            if not line.endswith(b"\n"):
-                return None
-            reply = json.loads(line)
-            packed = stdout.read(reply["size"])
-        except (OSError, ValueError):
-            return None
-        if "error" in reply:
-            raise DocumentError(reply["error"])
-        return (packed, reply["broken"]) if len(packed) == reply["size"] else None
+
+@cache
+def _open(path: Path) -> tuple[Any, Any, Any]:
+    """Return the document of a process, and the modules of PDFium."""
+    pdfium, raw = (import_optional(name, "a PDF") for name in ("pypdfium2", "pypdfium2.raw"))
+    return pdfium.PdfDocument(path), raw, pdfium
 
 
 class _Reading:
     """The ranges of a document that are still to be read, and those that were."""
 
-    def __init__(self, count: int, ocr: str | None) -> None:
+    def __init__(self, path: Path, count: int, ocr: str | None) -> None:
+        self._path, self._ocr = path, ocr
         self._ranges = iter([range(at, min(at + _RANGE, count)) for at in range(0, count, _RANGE)])
         self._lock = threading.Lock()
-        self._ocr = ocr
         self.parts: dict[int, _Part] = {}
         self.again: list[range] = []
         self.error: DocumentError | None = None
@@ -86,11 +77,11 @@ class _Reading:
                 return
             yield own
 
-    def ask(self, helper: _Helper) -> None:
+    def ask(self, worker: Worker) -> None:
         """Have a process read ranges (in a thread). The range at which it ends is read again by this one."""
         for own in self.ranges():
             try:
-                part = helper.read(own, self._ocr)
+                part = _ask(worker, self._path, own, self._ocr)
             except DocumentError as error:
                 self.error = error
                 return
@@ -104,25 +95,25 @@ def read_in_processes(
     path: Path, document: Any, processes: int, raw: Any, pdfium: Any, ocr: str | None
 ) -> tuple[PdfPages, list[int]]:
     """Return the pages of an open document, and the numbers of damaged ones, as `read_pages` does."""
-    reading = _Reading(len(document), ocr)
-    helpers: list[_Helper] = []
+    reading = _Reading(path, len(document), ocr)
+    helpers: list[Worker] = []
     with suppress(OSError):  # no further process can be started; the existing ones do the work
-        helpers += (_Helper(path) for _ in range(processes - 1))
+        helpers += (Worker() for _ in range(processes - 1))
     threads = [threading.Thread(target=reading.ask, args=(helper,), daemon=True) for helper in helpers]
     try:
         for thread in threads:
             thread.start()
         for own in reading.ranges():
-            reading.parts[own.start] = _read_range(document, own, raw, pdfium, ocr)
+            reading.parts[own.start] = _read_range(document, raw, pdfium, own, ocr)
         for thread in threads:
             thread.join()
     finally:
         for helper in helpers:
-            helper.close()
+            helper.kill()
     if reading.error is not None:
         raise reading.error
     for own in reading.again:
-        reading.parts[own.start] = _read_range(document, own, raw, pdfium, ocr)
+        reading.parts[own.start] = _read_range(document, raw, pdfium, own, ocr)
     pages, broken = empty_pages(raw), []
     for _, (packed, damaged) in sorted(reading.parts.items()):
         pages.unpack(packed)
@@ -130,6 +121,6 @@ def read_in_processes(
     return pages, broken
 
 
-def _read_range(document: Any, own: range, raw: Any, pdfium: Any, ocr: str | None) -> _Part:
+def _read_range(document: Any, raw: Any, pdfium: Any, own: range, ocr: str | None) -> _Part:
     pages, broken = read_pages(document, own, raw, pdfium, ocr)
     return pages.pack(), broken

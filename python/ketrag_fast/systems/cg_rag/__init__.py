@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
-from ketrag_fast.systems.cg_rag.settings import CgRagSettings
+from ketrag_fast.base.config.fields import setting
 from ketrag_fast.systems.shared import LINKS, TERMS, UNITS, VECTORS, WORDS
 from ketrag_fast.systems.spec.arrays import ANY, Sizes, array, graph, strings
 from ketrag_fast.systems.spec.drawing import GraphSource
@@ -14,6 +15,52 @@ from ketrag_fast.systems.spec.system import Around, Channel, Recipe, Share, Syst
 
 if TYPE_CHECKING:
     from ketrag_fast.base.config import Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class CgRagSettings:
+    """docs/internals/cg-rag.md documents the values, and what was measured with others."""
+
+    text_links: bool = setting(
+        True,
+        "treat links in texts as citations: Markdown, wiki and HTML links, reStructuredText"
+        " references, paths of indexed files",
+    )
+    bibliography: str | None = setting(
+        None,
+        "BibTeX (.bib) or CSL-JSON (.json) files, comma-separated, that resolve citation keys to documents",
+        metavar="FILES",
+    )
+    citation_direction: Literal["cited_to_citing", "citing_to_cited", "both", "none"] = setting(
+        "cited_to_citing", "direction in which messages pass along citations", concerns="query"
+    )
+    lesegr_share: float = setting(
+        0.05,
+        "share of its neighbours' mean message that a text adds to its own",
+        concerns="query",
+        low=0.0,
+        high=1.0,
+    )
+    lesegr_epsilon: float | None = setting(
+        None,
+        "share of its message sent by a text that has no query term; none: 0.6 with an embedding model, else"
+        " 0.1",
+        concerns="query",
+        low=0.0,
+        high=1.0,
+    )
+    lesegr_weights: str | None = setting(
+        None, "weights from `ketrag train cg-rag`, for mode cg-rag-trained", metavar="FILE", concerns="query"
+    )
+    subgraphs: int = setting(
+        0,
+        "number of top passages whose citation neighbourhood is summarised (without an LLM: quoted);"
+        " 5 is usual",
+        concerns="query",
+        low=0,
+        high=100,
+    )
+
 
 _HERE = "ketrag_fast.systems.cg_rag"
 
@@ -101,7 +148,7 @@ CHANNELS = (
     ),
 )
 
-_AROUND = Around(f"{_HERE}.subgraphs:strongest_senders", count="subgraphs", tokens=8_000)
+_AROUND = Around(f"{_HERE}.graph:strongest_senders", count="subgraphs", tokens=8_000)
 
 RECIPES = {
     "cg-rag": Recipe(
@@ -153,8 +200,8 @@ SYSTEM = System(
             ("units", "citations"),
             "documents and which of them cite which",
             add="ketrag index --modes auto,cg-rag",
-            read=f"{_HERE}.drawing:read_citations",
-            tables=f"{_HERE}.graph_tables:citations",
+            read=f"{_HERE}.inspection:read_citations",
+            tables=f"{_HERE}.inspection:citation_tables",
             order=4,
         ),
     ),

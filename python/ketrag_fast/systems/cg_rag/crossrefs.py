@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from ketrag_fast.readers.headings import without_closing
+from ketrag_fast.readers.text_builder import without_closing
 from ketrag_fast.systems.cg_rag.textlinks import without_code
 
 _LABEL: Final = re.compile(r"\\label\{([^{}\n]{1,200})\}")

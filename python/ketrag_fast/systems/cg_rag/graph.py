@@ -1,9 +1,9 @@
-"""The contextual citation graph (CG-RAG): which texts send messages to which, and their similarity."""
+"""The citation graph of units, `cg-rag-sparse`, and the neighbourhood that an answer reads (CG-RAG)."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -12,10 +12,17 @@ from numpy.typing import NDArray
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
 from ketrag_fast.storage.vector_codes import StoredVectors
-from ketrag_fast.systems.cg_rag.candidates import DIRECTIONS, epsilon_of
-from ketrag_fast.systems.cg_rag.edge_kinds import ADJACENT, CITED, CITING, REFERENCE
-from ketrag_fast.systems.cg_rag.settings import CgRagSettings
-from ketrag_fast.systems.shared.link_weights import link_weights
+from ketrag_fast.systems.cg_rag import CgRagSettings
+from ketrag_fast.systems.cg_rag.candidates import (
+    ADJACENT,
+    CITED,
+    CITING,
+    DIRECTIONS,
+    REFERENCE,
+    by_words,
+    epsilon_of,
+)
+from ketrag_fast.systems.shared.links import link_weights
 from ketrag_fast.systems.shared.rows import U32, U64, Arrays, csr, csr_out, lengths, offsets_of, unit_owners
 from ketrag_fast.systems.shared.terms import query_terms, unit_terms
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
@@ -193,3 +200,33 @@ def rank(query: ChannelQuery, arrays: Mapping[str, Arrays]) -> tuple[NDArray[np.
     )
     order = np.lexsort((np.arange(len(scores)), -scores))[: query.wanted]
     return order, scores[order]
+
+
+def strongest_senders(
+    query: ChannelQuery, arrays: Mapping[str, Arrays], units: Sequence[int]
+) -> list[list[int]]:
+    """Return the senders of each unit, strongest first: by alpha times their word factor, then by id.
+
+    With direction `both` the receivers are included.
+    """
+    given = query.settings.of(CgRagSettings)
+    graph = arrays["citation_graph"]
+    wanted = DIRECTIONS[given.citation_direction] | ADJACENT | REFERENCE
+    weights = by_words(query.question, arrays, epsilon_of(given, arrays))
+    indptr, indices = graph["edges_indptr"], graph["edges_indices"]
+    found = []
+    for unit in units:
+        first, last = indptr[unit : unit + 2].tolist()
+        places = np.arange(first, last)
+        others = indices[places].astype(np.int64)
+        if given.citation_direction == "both":
+            out = np.flatnonzero(indices == unit)
+            places = np.concatenate([places, out])
+            heard = np.searchsorted(indptr.astype(np.int64), out, side="right") - 1
+            others = np.concatenate([others, heard])
+        carried = graph["edge_kind"][places] & np.uint8(wanted) != 0
+        places, others = places[carried], others[carried]
+        strength = graph["edge_alpha"][places].astype(np.float64) * weights[others]
+        order = np.lexsort((others, -strength))
+        found.append(list(dict.fromkeys(others[order].tolist())))
+    return found

@@ -1,4 +1,4 @@
-"""Inspection of one document of the citation graph: citations in both directions, and linked texts."""
+"""The citation graph for `ketrag graph`, pictures, exports and `ketrag stats`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast.storage.generation import Generation
+from ketrag_fast.systems.cg_rag.candidates import ADJACENT, CITED, CITING, REFERENCE
 from ketrag_fast.systems.cg_rag.citations import BY_KEY, GIVEN, LINKED
-from ketrag_fast.systems.cg_rag.edge_kinds import ADJACENT, CITED, CITING, REFERENCE
+from ketrag_fast.systems.shared.drawing import join_edges
+from ketrag_fast.systems.shared.graph_columns import I64, constant, owners, texts_at
 from ketrag_fast.systems.shared.name_lookup import Names
-from ketrag_fast.systems.shared.row_text import row_of, text_of
-from ketrag_fast.systems.shared.rows import Arrays, documents_of, lengths, strings
+from ketrag_fast.systems.shared.rows import (
+    Arrays,
+    csr,
+    documents_of,
+    lengths,
+    row_of,
+    strings,
+    text_of,
+    unit_owners,
+)
+from ketrag_fast.systems.spec.drawing import Column, DrawableGraph, GraphTables, NodeBlock
 from ketrag_fast.types.wording import counted
 
 _SHOWN: Final = 20
@@ -203,3 +214,64 @@ def caution(stages: Mapping[str, Arrays]) -> str | None:
     if not len(graph["edge_kind"]):
         return "the graph of citations has no edge: units are ranked by their vectors and words alone"
     return None
+
+
+def read_citations(stages: dict[str, Arrays]) -> DrawableGraph:
+    """Return documents and their citations."""
+    units, citations = stages["units"], stages["citations"]
+    owners, rows = documents_of(units)
+    ids, titles = (Names(*strings(units, name), case=str) for name in ("document_ids", "document_titles"))
+
+    def title(number: int) -> str:
+        row = int(rows[number])
+        return text_of(units, "document_titles", row) or text_of(units, "document_ids", row)
+
+    def find(name: str) -> list[int]:
+        found = [row for row in (ids.find(name), titles.find(name)) if row is not None]
+        return sorted({int(owners[row]) for row in found})
+
+    def near(name: str) -> list[str]:
+        return titles.near(name) or ids.near(name)
+
+    return join_edges(
+        (NodeBlock("document", len(rows), title, find, near, inspects="document"),),
+        [(0, 0, csr(citations, "cites"), 1.0)],
+        of_units=lambda found: np.unique(owners[units["unit_document"][found]]).astype(np.int64),
+        edge="cites",
+    )
+
+
+def citation_tables(stages: Mapping[str, Arrays]) -> GraphTables:
+    """Return the documents, and their citations as edges."""
+    units, arrays = stages["units"], stages["citations"]
+    indptr, indices = csr(arrays, "cites")
+    count = len(indptr) - 1
+    first_row = documents_of(units)[1].astype(np.int64)
+    ends = np.searchsorted(unit_owners(units), np.arange(count + 1))
+
+    def units_of(rows: I64) -> list[list[int]]:
+        pairs = zip(ends[rows].tolist(), ends[rows + 1].tolist(), strict=True)
+        return [list(range(first, last)) for first, last in pairs]
+
+    def origins(rows: I64) -> list[str]:
+        flags = arrays["cite_source"][rows].tolist()
+        return [", ".join(name for bit, name in SOURCES.items() if bit & value) for value in flags]
+
+    return GraphTables(
+        kinds=("document",),
+        kind=constant(count),
+        nodes={
+            "name": Column("text", lambda rows: texts_at(strings(units, "document_ids"), first_row[rows])),
+            "title": Column(
+                "text", lambda rows: texts_at(strings(units, "document_titles"), first_row[rows])
+            ),
+            "units": Column("ids", units_of),
+        },
+        relations=("cites",),
+        relation=constant(len(indices)),
+        source=owners(indptr),
+        target=indices,
+        edges={"origin": Column("text", origins)},
+        directed=True,
+        unique_names=True,
+    )

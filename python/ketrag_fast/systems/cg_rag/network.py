@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.cg_rag.candidates import Candidates
-from ketrag_fast.systems.cg_rag.weights import LINEAR, PARTS, expected_shapes
+from ketrag_fast.systems.cg_rag.trained import LINEAR, PARTS, expected_shapes
 from ketrag_fast.systems.shared.rows import F32, Arrays, lengths
 
 TEMPERATURE: Final = 0.05

@@ -19,8 +19,7 @@ from ketrag_fast.errors import BackendMissing, Cancelled, ConfigError, InputErro
 from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.cg_rag.candidates import candidates, free_scores
 from ketrag_fast.systems.cg_rag.network import Batch, Case, Model, case_of
-from ketrag_fast.systems.cg_rag.trained import LAYERS
-from ketrag_fast.systems.cg_rag.weights import embedder_of, read_weights, write
+from ketrag_fast.systems.cg_rag.trained import LAYERS, embedder_of, read_weights, write
 from ketrag_fast.systems.shared.rows import Arrays
 from ketrag_fast.systems.spec.system import Judged, OnEpoch, Trained
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from ketrag_fast.systems.g2cons.settings import G2ConsSettings
+from ketrag_fast.base.config.fields import setting
 from ketrag_fast.systems.shared import (
     SENTENCE_VECTORS,
     TITLE_VECTORS,
@@ -26,6 +26,21 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
+class G2ConsSettings:
+    """Defaults of the paper."""
+
+    concepts_per_chunk: int = setting(
+        50, "words of a chunk that become concepts, by TF-IDF", low=1, high=1_000_000
+    )
+    theta_co: int = setting(
+        3, "minimum number of chunks that two linked concepts share", low=0, high=2**32 - 1
+    )
+    theta_sem: float = setting(
+        0.65, "minimum cosine of two linked concepts; -1 links all that co-occur", low=-1.0, high=1.0
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class G2ConsRules:
     """Decisions in which the variants of G2ConS differ.
 
@@ -35,12 +50,12 @@ class G2ConsRules:
         g2cons_rollover: whether the texts get the budget that the tables leave.
     """
 
-    seed_concepts: int
-    concept_rerank: Literal["turns", "local"]
-    g2cons_rollover: Literal["texts", "none"]
+    seed_concepts: int = 60
+    concept_rerank: Literal["turns", "local"] = "turns"
+    g2cons_rollover: Literal["texts", "none"] = "texts"
 
 
-DEFAULT: Final = G2ConsRules(seed_concepts=60, concept_rerank="turns", g2cons_rollover="texts")
+DEFAULT: Final = G2ConsRules()
 REFERENCE: Final = G2ConsRules(seed_concepts=25, concept_rerank="local", g2cons_rollover="none")
 
 _SETTINGS: Mapping[str, Any] = {
@@ -93,7 +108,7 @@ CONCEPT_GRAPH = Stage(
     version=1,
     needs=("concepts",),
     settings=("theta_co", "theta_sem"),
-    run=f"{_HERE}.graph:run",
+    run=f"{_HERE}.concepts:link_concepts",
     unit="concepts",
     arrays={
         **graph("edges", "concepts", "concepts"),
@@ -111,7 +126,7 @@ CONCEPT_CORE = Stage(
     version=1,
     needs=("units", "concepts", "concept_graph"),
     settings=("core_ratio", "core_selection"),
-    run=f"{_HERE}.graph:core",
+    run=f"{_HERE}.concepts:select_core",
     unit="concepts",
     provides="core",
     chosen_by=("core_selection", "concept"),
@@ -170,8 +185,8 @@ SYSTEM = System(
             ("units", "words", "concepts", "concept_graph"),
             "important terms that share chunks and meaning",
             add="ketrag index --modes auto,g2cons",
-            read=f"{_HERE}.drawing:read_concepts",
-            tables=f"{_HERE}.graph_tables:concepts",
+            read=f"{_HERE}.inspection:read_concepts",
+            tables=f"{_HERE}.inspection:concept_tables",
             order=2,
         ),
     ),

@@ -1,4 +1,4 @@
-"""Concepts: the most characteristic terms of each chunk, with their chunks, units and vectors (G2ConS, 3)."""
+"""Concepts (terms that characterise chunks), their graph, and the core chunks (G2ConS, 3 and 4)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import InternalError
-from ketrag_fast.systems.g2cons.settings import G2ConsSettings
+from ketrag_fast.systems.g2cons import G2ConsSettings
 from ketrag_fast.systems.shared.rows import F32, U32, U64, csr, csr_out, lengths, strings, whole_chunks
 from ketrag_fast.systems.shared.vectors import decoded_sentences
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
@@ -87,3 +87,37 @@ def _sentences(inputs: StageInputs, context: StageContext) -> F32:
         once = np.ones(len(indices), np.uint32)
         return _core.embed_rows(vectors["basis"], indptr, indices, once, threads=context.threads)
     return decoded_sentences(inputs)
+
+
+def link_concepts(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
+    """Return the concept graph: edges between concepts that share enough chunks and have close vectors."""
+    own = settings.of(G2ConsSettings)
+    concepts = inputs["concepts"]
+    rows = csr(concepts, "chunk_concepts")
+    edges, shared, cosines, weights, threshold = _core.concept_graph(
+        *rows,
+        concepts["vectors"],
+        theta_co=own.theta_co,
+        theta_sem=own.theta_sem,
+        threads=context.threads,
+        report=context.report,
+    )
+    return {
+        **csr_out("edges", edges),
+        "edge_shared": shared,
+        "edge_cosine": cosines,
+        "edge_weight": weights,
+        "threshold": np.array([threshold]),
+    }
+
+
+def select_core(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
+    """Return the core chunks, most important first; the reader processes them in this order."""
+    concepts, graph = inputs["concepts"], inputs["concept_graph"]
+    edges = csr(graph, "edges")
+    ranks = _core.pagerank(*edges, graph["edge_weight"], threads=context.threads, report=context.report)
+    chunks = len(inputs["units"]["chunk_document"])
+    count = _core.core_count(chunks, settings.core_ratio)
+    rows = csr(concepts, "chunk_concepts")
+    chosen = _core.select_by_concepts(*rows, ranks, count, report=context.report)
+    return {"core": chosen, "concept_rank": ranks}

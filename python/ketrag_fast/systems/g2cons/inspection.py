@@ -1,8 +1,8 @@
-"""Inspection of one concept: its neighbours, their weights, and the units that contain it."""
+"""The concept graph for `ketrag graph`, pictures and exports."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from textwrap import shorten
@@ -12,8 +12,11 @@ from unicodedata import normalize
 import numpy as np
 
 from ketrag_fast.storage.generation import Generation
-from ketrag_fast.systems.shared.row_text import row_of, span_of
+from ketrag_fast.systems.shared.drawing import join_edges, rows_with
+from ketrag_fast.systems.shared.graph_columns import constant, ids_column, number_column, once
+from ketrag_fast.systems.shared.rows import Arrays, csr, row_of, span_of
 from ketrag_fast.systems.shared.word_forms import WordForms
+from ketrag_fast.systems.spec.drawing import Column, DrawableGraph, GraphTables, NodeBlock
 from ketrag_fast.types import Span
 from ketrag_fast.types.wording import counted
 
@@ -130,3 +133,63 @@ class ConceptInspector:
         places = np.flatnonzero(self._concepts["chunk_concepts_indices"] == concept)
         chunks = np.searchsorted(self._concepts["chunk_concepts_indptr"], places.astype(np.uint64), "right")
         return tuple((chunks - 1).tolist())
+
+
+def read_concepts(stages: dict[str, Arrays]) -> DrawableGraph:
+    """Return concepts, and edges with their Dice weights."""
+    concepts, graph = stages["concepts"], stages["concept_graph"]
+    words = WordForms(stages["units"], stages["words"])
+    number = concepts["concept_word"]  # ascending
+
+    def find(name: str) -> list[int]:
+        known = np.array(words.find(name), np.uint32)
+        return np.flatnonzero(np.isin(number, known)).tolist() if len(known) else []
+
+    def near(name: str) -> list[str]:
+        return [word for word in words.near(name) if find(word)]
+
+    block = NodeBlock(
+        "concept",
+        len(number),
+        lambda concept: words[int(number[concept])],
+        find,
+        near,
+        inspects="concept",
+    )
+    return join_edges(
+        (block,),
+        [(0, 0, csr(graph, "edges"), graph["edge_weight"])],
+        of_units=lambda units: rows_with(concepts, "concept_units", units),
+        edge="shares chunks",
+        both_ways=True,
+    )
+
+
+def concept_tables(stages: Mapping[str, Arrays]) -> GraphTables:
+    """Return the concepts and the pairs that share chunks and meaning."""
+    graph, kept = stages["concept_graph"], stages["concepts"]
+    words = kept["concept_word"].astype(np.int64)
+    forms = WordForms(stages["units"], stages["words"])
+    indptr, indices = csr(graph, "edges")
+    places, first = once(indptr, indices)
+    nodes = {
+        "name": Column("text", lambda rows: forms.spell(words[rows].tolist())),
+        "units": ids_column(kept, "concept_units"),
+    }
+    if "core_concept" in stages:
+        nodes["rank"] = number_column(stages["core_concept"]["concept_rank"])
+    return GraphTables(
+        kinds=("concept",),
+        kind=constant(len(words)),
+        nodes=nodes,
+        relations=("together",),
+        relation=constant(len(places)),
+        source=first,
+        target=indices[places],
+        edges={
+            "weight": number_column(graph["edge_weight"][places]),
+            "shared_chunks": number_column(graph["edge_shared"][places]),
+            "cosine": number_column(graph["edge_cosine"][places]),
+        },
+        unique_names=not forms.has_stems,
+    )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from ketrag_fast.systems.ket_rag.settings import KetRagSettings
-from ketrag_fast.systems.ket_rag.variants import PRESETS, RULES, KetRules
+from ketrag_fast.base.config.fields import setting
 from ketrag_fast.systems.shared import (
     CHUNK_VECTORS,
     LINKS,
@@ -26,6 +26,100 @@ from ketrag_fast.systems.spec.system import REST, Channel, Recipe, Share, System
 if TYPE_CHECKING:
     from ketrag_fast.base.config import Settings
 
+
+@dataclass(frozen=True, kw_only=True)
+class KetRules:
+    """Decisions in which the variants of KET-RAG differ.
+
+    Attributes:
+        words: words and sentences as built in, or those of NLTK, with a keyword's vector as the mean over its
+            occurrences instead of over its sentences.
+        core_unit: what the KNN graph links and the core is selected from; a chunk with a selected unit is
+            core.
+        core_rounding: rounding of the number of core nodes.
+        core_rank: whether PageRank ends at convergence, or as early as that of networkx.
+        knn_repeats: whether a semantic neighbour may also be a lexical one.
+        knn_zero: whether a lexical neighbour may share no word.
+        seed_entities: number of entities nearest to the query that tables begin with.
+        seed_keywords: maximum number of keywords that bring in units.
+        ket_rollover: which of the tables and the texts gets the budget that the other leaves.
+        tables: form and token counts of tables: fixed columns and sums over parts, or whole rows.
+    """
+
+    words: Literal["own", "published"] = "own"
+    core_unit: Literal["chunk", "subchunk"] = "chunk"
+    core_rounding: Literal["up", "down"] = "up"
+    core_rank: Literal["converged", "networkx"] = "converged"
+    knn_repeats: bool = False
+    knn_zero: bool = False
+    seed_entities: int = 10
+    seed_keywords: int | None = None
+    ket_rollover: Literal["texts", "graph"] = "texts"
+    tables: Literal["own", "published"] = "own"
+
+
+DEFAULT: Final = KetRules()
+REFERENCE: Final = KetRules(
+    words="published",
+    core_unit="subchunk",
+    core_rounding="down",
+    core_rank="networkx",
+    knn_repeats=True,
+    knn_zero=True,
+    seed_entities=20,
+    seed_keywords=1000,
+    ket_rollover="graph",
+    tables="published",
+)
+
+# Chunks of 1,200 tokens, split into 8. One gleaning: the LLM is called a second time for missed entities.
+_SETTINGS: Mapping[str, Any] = {
+    "cut": "windows",
+    "chunk_tokens": 1200,
+    "overlap": 0,
+    "split_level": 3,
+    "knn_k": 2,
+    "core_ratio": 0.8,
+    "core_selection": "pagerank",
+    "gleanings": 1,
+    "mode": "ket",
+    "modes": "auto,keyword",
+}
+PRESETS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "ket-rag": _SETTINGS,
+    "ket-rag:reference": {
+        **_SETTINGS,
+        "language": "english",
+        "overlap": 100,
+        "oversize_policy": "drop",
+        "vector_format": "f32",
+    },
+}
+RULES: Final = {"ket-rag": DEFAULT, "ket-rag:reference": REFERENCE}
+
+
+@dataclass(frozen=True, kw_only=True)
+class KetRagSettings:
+    """Defaults of Huang, Zhang, Xiao (2025)."""
+
+    knn_k: int = setting(2, "neighbours of a unit in the KNN graph", low=0, high=10_000)
+    max_df_ratio: float | None = setting(
+        None, "ignore shared words that occur in more than this share of units", low=0.0, high=1.0
+    )
+    core_selection: str = setting(
+        "pagerank",
+        "selection of core chunks: by PageRank, or uniformly at random",
+        choices=("pagerank", "uniform"),
+    )
+    kg_share: float = setting(
+        0.4,
+        "share of the budget for the entity graph in modes ket and g2cons; texts get the rest",
+        concerns="query",
+        low=0.0,
+        high=1.0,
+    )
+
+
 _HERE = "ketrag_fast.systems.ket_rag"
 
 
@@ -34,14 +128,9 @@ def _keyword_stages(settings: Settings) -> tuple[str, ...]:
     if settings.of(KetRules).words == "published":
         sentences = ("reference_sentences",) if has_model(settings) else ()
         return ("words", "vectors", "reference_words", *sentences)
-    by_model = (
-        "units",
-        "words",
-        "vectors",
-        "sentence_vectors",
-        "title_vectors",
-    )  # "units": to find unchanged rows
-    return by_model if has_model(settings) else ("words", "vectors")
+    if has_model(settings):  # "units": to find unchanged rows
+        return ("units", "words", "vectors", "sentence_vectors", "title_vectors")
+    return ("words", "vectors")
 
 
 def _knn_stages(settings: Settings) -> tuple[str, ...]:
@@ -102,15 +191,8 @@ KNN = Stage(
     version=1,
     needs=_knn_stages,
     settings=(
-        "knn_k",
-        "max_df_ratio",
-        "core_unit",
-        "words",
-        "knn_repeats",
-        "knn_zero",
-        "ann",
-        "ann_from",
-        "seed",
+        *("knn_k", "max_df_ratio", "core_unit", "words", "knn_repeats", "knn_zero"),
+        *("ann", "ann_from", "seed"),
     ),
     run=f"{_HERE}.knn:run",
     unit="chunks",
@@ -140,7 +222,7 @@ CORE = Stage(
     version=1,
     needs=("units", "knn"),
     settings=_CORE,
-    run=f"{_HERE}.core:run",
+    run=f"{_HERE}.knn:select_by_rank",
     unit="steps",
     provides="core",
     chosen_by=("core_selection", "pagerank"),
@@ -153,7 +235,7 @@ CORE_UNIFORM = Stage(
     version=1,
     needs=("units",),
     settings=_CORE,
-    run=f"{_HERE}.core:uniform",
+    run=f"{_HERE}.knn:select_at_random",
     unit="chunks",
     provides="core",
     chosen_by=("core_selection", "uniform"),
@@ -245,7 +327,7 @@ ENTITIES = Stage(
     version=2,
     needs=_entity_stages,
     settings=("embedder", "language"),
-    run=f"{_HERE}.entities:run",
+    run=f"{_HERE}.skeleton:embed_entities",
     unit="entities",
     reads=True,
     arrays={"entity_vectors": array("f32", "entities", "dimension"), **codes("entity", "entities")},
@@ -324,8 +406,8 @@ SYSTEM = System(
             ("units", "skeleton"),
             "entities and relations that an LLM or rules extracted",
             add="ketrag index --llm heuristic",
-            read=f"{_HERE}.drawing:read_skeleton",
-            tables=f"{_HERE}.graph_tables:skeleton",
+            read=f"{_HERE}.inspection:read_skeleton",
+            tables=f"{_HERE}.inspection:skeleton_tables",
             order=1,
         ),
         GraphSource(
@@ -333,7 +415,7 @@ SYSTEM = System(
             ("units", "words"),
             "keywords and the passages that contain them",
             add="ketrag index --modes auto,keyword",
-            read=f"{_HERE}.drawing:read_keywords",
+            read=f"{_HERE}.inspection:read_keywords",
             order=6,
         ),
         GraphSource(
@@ -341,35 +423,20 @@ SYSTEM = System(
             ("units", "knn"),
             "chunks and their nearest neighbours by words and by vectors",
             add="ketrag index --modes auto,knn",
-            read=f"{_HERE}.drawing:read_knn",
+            read=f"{_HERE}.inspection:read_knn",
             order=7,
         ),
     ),
     settings=KetRagSettings,
     stages=(
-        UNITS,
-        WORDS,
-        LINKS,
-        VECTORS,
-        CHUNK_VECTORS,
-        SENTENCE_VECTORS,
-        TITLE_VECTORS,
-        REFERENCE_WORDS,
-        REFERENCE_SENTENCES,
-        KEYWORDS,
-        KEYWORD_SEARCH,
-        KNN,
-        CORE,
-        CORE_UNIFORM,
-        REPLIES,
-        SKELETON,
-        ENTITIES,
-        ENTITY_SEARCH,
+        *(UNITS, WORDS, LINKS, VECTORS, CHUNK_VECTORS, SENTENCE_VECTORS, TITLE_VECTORS),
+        *(REFERENCE_WORDS, REFERENCE_SENTENCES, KEYWORDS, KEYWORD_SEARCH, KNN, CORE, CORE_UNIFORM),
+        *(REPLIES, SKELETON, ENTITIES, ENTITY_SEARCH),
     ),
     channels=CHANNELS,
     recipes=RECIPES,
     presets=PRESETS,
     rules=RULES,
     describe=describe,
-    inspect="ketrag_fast.systems.ket_rag.inspection:Skeleton",
+    inspect=f"{_HERE}.inspection:Skeleton",
 )

@@ -1,20 +1,21 @@
-"""Inspection of one entity of the skeleton: its description, relations and source sentences."""
+"""The skeleton, the keyword graph and the KNN graph for `ketrag graph`, pictures and exports."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ketrag_fast.storage.generation import Generation
+from ketrag_fast.systems.shared.drawing import join_edges, name_block, passage_block, rows_with
+from ketrag_fast.systems.shared.graph_columns import constant, ids_column, number_column, text_column
 from ketrag_fast.systems.shared.name_lookup import Names
-from ketrag_fast.systems.shared.row_text import row_of, span_of, text_of
+from ketrag_fast.systems.shared.rows import Arrays, csr, lengths, row_of, span_of, text_of
+from ketrag_fast.systems.shared.word_forms import WordForms
+from ketrag_fast.systems.spec.drawing import DrawableGraph, GraphTables, NodeBlock
 from ketrag_fast.types import Entity, Relation, Span
-
-Arrays = Mapping[str, NDArray[Any]]
 
 
 class Skeleton:
@@ -126,3 +127,78 @@ class Skeleton:
 
     def _text(self, name: str, number: int) -> str:
         return text_of(self._arrays, name, number)
+
+
+def read_skeleton(stages: dict[str, Arrays]) -> DrawableGraph:
+    """Return entities, with their types as kinds, and relations, with their weights."""
+    skeleton = stages["skeleton"]
+
+    def kind(number: int) -> str:
+        return text_of(skeleton, "entity_type", number).lower() or "entity"
+
+    return DrawableGraph(
+        (name_block(kind, skeleton, "entity_name", str.upper, inspects="entity"),),
+        skeleton["relation_source"],
+        skeleton["relation_target"],
+        np.maximum(skeleton["relation_weight"], 1e-6),
+        lambda units: rows_with(skeleton, "entity_units", units),
+        "relation",
+    )
+
+
+def read_keywords(stages: dict[str, Arrays]) -> DrawableGraph:
+    """Return keywords linked to the passages that contain them; rare keywords have greater weight."""
+    units, words = stages["units"], stages["words"]
+    passages, forms = passage_block(units), WordForms(units, words)
+    rows = csr(words, "unit_words")
+    count = lengths(csr(words, "word_units")[0])
+    rarity = np.log1p(passages.count / np.maximum(count, 1))
+    return join_edges(
+        (passages, NodeBlock("keyword", len(forms), forms.__getitem__, forms.find, forms.near)),
+        [(0, passages.count, rows, rarity)],
+        of_units=lambda found: found,
+        edge="contains",
+    )
+
+
+def read_knn(stages: dict[str, Arrays]) -> DrawableGraph:
+    """Return chunks and their nearest neighbours; a chunk stands for its first unit."""
+    units, knn = stages["units"], stages["knn"]
+    name = "graph" if "graph_indptr" in knn else "unit_graph"
+    indptr, indices = csr(knn, name)
+    nodes, first = len(indptr) - 1, units["chunk_units"].astype(np.int64)
+    of_chunks = nodes == len(first) - 1
+    rows = first[:-1] if of_chunks else np.arange(nodes)
+    owner = units["unit_chunk"].astype(np.int64) if of_chunks else np.arange(nodes)
+    return join_edges(
+        (passage_block(units, rows),),
+        [(0, 0, (indptr, indices), 1.0)],
+        of_units=lambda found: np.unique(owner[found]),
+        edge="near",
+        both_ways=True,
+    )
+
+
+def skeleton_tables(stages: Mapping[str, Arrays]) -> GraphTables:
+    """Return the entities and their relations."""
+    arrays = stages["skeleton"]
+    return GraphTables(
+        kinds=("entity",),
+        kind=constant(len(arrays["entity_rank"])),
+        nodes={
+            "name": text_column(arrays, "entity_name"),
+            "type": text_column(arrays, "entity_type"),
+            "description": text_column(arrays, "entity_description"),
+            "units": ids_column(arrays, "entity_units"),
+        },
+        relations=("related",),
+        relation=constant(len(arrays["relation_source"])),
+        source=arrays["relation_source"],
+        target=arrays["relation_target"],
+        edges={
+            "description": text_column(arrays, "relation_description"),
+            "weight": number_column(arrays["relation_weight"]),
+            "units": ids_column(arrays, "relation_units"),
+        },
+        unique_names=True,
+    )

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import InternalError
-from ketrag_fast.systems.ket_rag.variants import KetRules
+from ketrag_fast.systems.ket_rag import KetRules
 from ketrag_fast.systems.shared.row_reuse import Changes, dense_of, sentence_rows
 from ketrag_fast.systems.shared.rows import U32, U64, csr, select_rows, strings
 from ketrag_fast.systems.shared.vectors import decoded_sentences

@@ -1,4 +1,4 @@
-"""Merge all stored replies into entities and relations with their sources (KET-RAG, Algorithm 1)."""
+"""Entities and relations, merged from all replies (KET-RAG, Algorithm 1), and their vectors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from ketrag_fast.errors import ConfigError
 from ketrag_fast.kernels.text import count_tokens, pack, unpack
 from ketrag_fast.models.extraction.summaries import Summaries, Summary, summarise_descriptions, summary_of
 from ketrag_fast.systems.shared.core_chunks import reading_of
-from ketrag_fast.systems.shared.rows import strings, strings_out
+from ketrag_fast.systems.shared.document_languages import languages_of
+from ketrag_fast.systems.shared.rows import F32, strings, strings_out, word_rows
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
 JOINED = 500
@@ -152,3 +153,31 @@ def _lines(inputs: StageInputs, settings: Settings, context: StageContext) -> Li
             several.append(((names[a], names[b]), text.split("\n")))
             places.append(("relation", place))
     return Lines(folded, places, Summaries(reading).items(summarise_descriptions(several)))
+
+
+def embed_entities(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
+    """Return the entity vectors, from the embedding model or, without one, from the fitted space."""
+    skeleton, vectors = inputs["skeleton"], inputs["vectors"]
+    names = unpack(*strings(skeleton, "entity_name"))
+    described = unpack(*strings(skeleton, "entity_description"))
+    texts = [f"{name}:{text}" if text else name for name, text in zip(names, described, strict=True)]
+    if context.model is not None:
+        context.report.unit = "tokens"
+        found = context.model.embed(iter(texts), len(texts), sum(map(len, texts)), context.report)
+        return _add_codes(np.ascontiguousarray(found, np.float32), context.threads)
+    words = inputs["words"]
+    vocabulary, languages = strings(words, "vocabulary"), languages_of(words)
+    rows = word_rows(pack(texts), vocabulary, settings.language, languages, context.threads)
+    basis = vectors["basis"]
+    return _add_codes(_core.embed_rows(basis, *rows, threads=context.threads), context.threads)
+
+
+def _add_codes(vectors: F32, threads: int) -> Outputs:
+    """Return the vectors with an 8-bit copy that preselects candidates."""
+    codes, scale, residual = _core.quantise_vectors(vectors, threads=threads)
+    return {
+        "entity_vectors": vectors,
+        "entity_codes": codes,
+        "entity_scale": scale,
+        "entity_residual": residual,
+    }

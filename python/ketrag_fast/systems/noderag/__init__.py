@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from ketrag_fast.systems.noderag.settings import NodeRagSettings
-from ketrag_fast.systems.noderag.variants import PRESETS, RULES
+from ketrag_fast.base.config.fields import setting
 from ketrag_fast.systems.shared import CHUNK_VECTORS, UNITS, VECTORS, WORDS, has_model
 from ketrag_fast.systems.spec.arrays import ANY, Sizes, array, codes, graph, strings
 from ketrag_fast.systems.spec.drawing import GraphSource
@@ -15,6 +15,81 @@ from ketrag_fast.systems.spec.system import Channel, Recipe, Share, System
 
 if TYPE_CHECKING:
     from ketrag_fast.base.config import Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeRules:
+    """Decisions in which the variants of NodeRAG differ, and numbers that both take from the paper.
+
+    Attributes:
+        entity_rounding: rounding of the core's degree and of the scale of betweenness.
+        relation_repeats: whether a repeated relation adds weight and links, or only its text.
+        node_walk: whether a step of the walk returns to the entry points, or stays in place.
+        node_fill: what fills the rest of the budget, in the order of the walk.
+        node_steps: number of steps of the walk.
+        node_teleport: probability of returning, or of staying, in each step.
+        node_hits: number of nodes nearest to the query that the walk starts from.
+        cross_nodes: number of units, attributes, elements and chunks that the walk adds.
+        cross_entities: number of entities that the walk adds, with their attributes.
+        cross_titles: number of titles that the walk adds, with their elements.
+        cross_relations: number of relations that the walk adds.
+    """
+
+    entity_rounding: Literal["down", "nearest"] = "down"
+    relation_repeats: Literal["weigh", "text"] = "weigh"
+    node_walk: Literal["teleport", "lazy"] = "teleport"
+    node_fill: Literal["chunks", "none"] = "chunks"
+    node_steps: int = 2
+    node_teleport: float = 0.5
+    node_hits: int = 10
+    cross_nodes: int = 10
+    cross_entities: int = 10
+    cross_titles: int = 10
+    cross_relations: int = 30
+
+
+DEFAULT: Final = NodeRules()
+REFERENCE: Final = NodeRules(
+    entity_rounding="nearest", relation_repeats="text", node_walk="lazy", node_fill="none"
+)
+
+# All chunks are read, by rules unless a model is given, and no skeleton is built.
+_SETTINGS: Mapping[str, Any] = {
+    "cut": "windows",
+    "chunk_tokens": 1048,
+    "overlap": 0,
+    "split_level": 0,
+    "core_ratio": 1.0,
+    "core_selection": "uniform",
+    "llm": "heuristic",
+    "mode": "noderag",
+    "modes": "bm25,text,fused,walk,noderag",
+}
+PRESETS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "noderag": _SETTINGS,
+    "noderag:reference": {
+        **_SETTINGS,
+        "language": "english",
+        "oversize_policy": "drop",
+        "vector_format": "f32",
+    },
+}
+RULES: Final = {"noderag": DEFAULT, "noderag:reference": REFERENCE}
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeRagSettings:
+    """How many texts are generated, and by what."""
+
+    max_attributes: int | None = setting(
+        None, "maximum number of entities with an attribute, by betweenness", low=0
+    )
+    generated_texts: Literal["auto", "rules"] = setting(
+        "auto",
+        "attributes and high-level elements: by the LLM if there is one, or always assembled from units",
+        topic="reading",
+    )
+
 
 _HERE = "ketrag_fast.systems.noderag"
 
@@ -77,7 +152,7 @@ IMPORTANCE = Stage(
     version=1,
     needs=("noderag_graph",),
     settings=("entity_rounding", "max_attributes", "seed"),
-    run=f"{_HERE}.importance:run",
+    run=f"{_HERE}.graph:important_entities",
     unit="nodes",
     reads=True,
     arrays={
@@ -146,7 +221,7 @@ NODE_VECTORS = Stage(
     version=1,
     needs=_vector_stages,
     settings=("embedder", "language"),
-    run=f"{_HERE}.vectors:run",
+    run=f"{_HERE}.edges:embed_nodes",
     unit="nodes",
     reads=True,
     arrays={"vectors": array("f32", "searched_nodes", "dimension"), **codes("node", "searched_nodes")},
@@ -226,7 +301,7 @@ SYSTEM = System(
             ),
             "the seven types of nodes of NodeRAG",
             add="ketrag index --llm heuristic --modes auto,noderag",
-            read=f"{_HERE}.drawing:read_nodes",
+            read=f"{_HERE}.graph_tables:read_nodes",
             tables=f"{_HERE}.graph_tables:heterograph",
             order=3,
         ),

@@ -12,7 +12,7 @@ from ketrag_fast.models.extraction.prompt import PromptOptions
 from ketrag_fast.models.extraction.records import MAX_NAME, clean
 from ketrag_fast.models.extraction.run import Reading
 from ketrag_fast.models.tasks.task import Item, ParsedReply, S, Task, V, object_schema
-from ketrag_fast.systems.noderag.settings import NodeRagSettings
+from ketrag_fast.systems.noderag import NodeRagSettings
 from ketrag_fast.systems.spec.stage import StageContext
 
 TOKENS: Final = 400

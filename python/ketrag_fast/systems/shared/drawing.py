@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast.kernels.text import unpack
-from ketrag_fast.systems.shared.link_weights import link_weights, unit_subjects
+from ketrag_fast.systems.shared.graph_columns import (
+    I64,
+    blocks_column,
+    lists_at,
+    owners,
+    shortened,
+    texts_at,
+)
+from ketrag_fast.systems.shared.links import link_weights, unit_subjects
 from ketrag_fast.systems.shared.name_lookup import Names
-from ketrag_fast.systems.shared.row_text import text_of
-from ketrag_fast.systems.shared.rows import Arrays, csr, lengths, strings
-from ketrag_fast.systems.spec.drawing import PASSAGE, DrawableGraph, NodeBlock
+from ketrag_fast.systems.shared.rows import Arrays, csr, lengths, strings, text_of
+from ketrag_fast.systems.spec.drawing import PASSAGE, DrawableGraph, GraphTables, NodeBlock
 
 Ids = NDArray[np.int64]
 
@@ -160,3 +167,59 @@ def rows_with(arrays: Arrays, name: str, ids: Ids) -> Ids:
     owners = np.searchsorted(indptr, places.astype(np.uint64), "right") - 1
     found, counts = np.unique(owners, return_counts=True)
     return found[np.lexsort((found, lengths(indptr)[found], -counts))]
+
+
+KINDS, RELATIONS = ("passage", "name", "subject"), ("names", "about", "mentions")
+
+
+def link_graph_tables(stages: Mapping[str, Arrays]) -> GraphTables:
+    """Return units, names and subjects, without keywords, which would link almost every pair of units."""
+    units, arrays = stages["units"], stages["links"]
+    counts = [
+        len(units["unit_tokens"]),
+        len(arrays["names_offsets"]) - 1,
+        len(arrays["subjects_offsets"]) - 1,
+    ]
+    names, subjects = np.cumsum(counts[:2]).tolist()
+    about = arrays["unit_subject"]
+    is_about = np.flatnonzero(about < counts[2])
+    ends = [
+        (owners(arrays["unit_names_indptr"]), arrays["unit_names_indices"] + np.uint32(names)),
+        (is_about.astype(np.uint32), about[is_about] + np.uint32(subjects)),
+        (owners(arrays["unit_mentions_indptr"]), arrays["unit_mentions_indices"] + np.uint32(subjects)),
+    ]
+
+    def texts(rows: I64) -> list[str]:
+        return texts_at(strings(units, "unit_texts"), rows)
+
+    return GraphTables(
+        kinds=KINDS,
+        kind=np.repeat(np.arange(3, dtype=np.uint8), counts),
+        nodes={
+            "name": blocks_column(
+                "text",
+                "",
+                [
+                    (counts[0], shortened(texts)),
+                    (counts[1], lambda rows: texts_at(strings(arrays, "names"), rows)),
+                    (counts[2], lambda rows: texts_at(strings(arrays, "subjects"), rows)),
+                ],
+            ),
+            "description": blocks_column("text", "", [(counts[0], texts), (counts[1] + counts[2], None)]),
+            "units": blocks_column(
+                "ids",
+                [],
+                [
+                    (counts[0], lambda rows: [[row] for row in rows.tolist()]),
+                    (counts[1], lambda rows: lists_at(csr(arrays, "name_units"), rows)),
+                    (counts[2], lambda rows: lists_at(csr(arrays, "subject_units"), rows)),
+                ],
+            ),
+        },
+        relations=RELATIONS,
+        relation=np.repeat(np.arange(3, dtype=np.uint8), [len(first) for first, _ in ends]),
+        source=np.concatenate([first for first, _ in ends]),
+        target=np.concatenate([last for _, last in ends]),
+        edges={},
+        directed=True,
+    )

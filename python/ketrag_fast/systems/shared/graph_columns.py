@@ -1,4 +1,4 @@
-"""Columns of graph tables, read from packed strings, compressed rows and arrays (`spec.graph_tables`)."""
+"""Columns of graph tables, read from packed strings, compressed rows and arrays (`spec.drawing`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast.systems.shared.rows import Arrays, csr, lengths, strings
-from ketrag_fast.systems.spec.graph_tables import Column, ColumnType
+from ketrag_fast.systems.spec.drawing import Column, ColumnType
 
 I64 = NDArray[np.int64]
 LABEL = 80

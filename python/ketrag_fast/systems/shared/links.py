@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
 from ketrag_fast.storage.array_spool import map_values, require_space, scratch_folder
 from ketrag_fast.systems.shared.memory_bound import bounds_of
 from ketrag_fast.systems.shared.row_reuse import GONE, Changes
-from ketrag_fast.systems.shared.rows import documents_of, offsets_of, strings, texts_in_context
+from ketrag_fast.systems.shared.rows import (
+    U32,
+    U64,
+    Arrays,
+    csr,
+    documents_of,
+    lengths,
+    offsets_of,
+    strings,
+    texts_in_context,
+)
 from ketrag_fast.systems.spec.stage import Earlier, Outputs, StageContext, StageInputs
 
 _PART: Final = 1 << 20
@@ -131,3 +144,32 @@ def _update_links(
         threads=context.threads,
         report=context.report,
     )
+
+
+Weights = Mapping[str, NDArray[np.float64]]
+_COMPUTED: dict[int, Weights] = {}
+"""Weights by the identity of an array of links, for as long as the array exists."""
+
+
+def link_weights(links: Arrays) -> Weights:
+    """Return `unit_norm` (BM25's norm of each unit), `keyword_idf`, `name_idf` and `subject_idf`.
+
+    They are computed once for the links of an open generation.
+    """
+    key = links["unit_length"]
+    found = _COMPUTED.get(id(key))
+    if found is None:
+        found = _COMPUTED[id(key)] = _core.links_weights(dict(links))
+        weakref.finalize(key, _COMPUTED.pop, id(key), None)
+    return found
+
+
+def unit_subjects(links: Arrays) -> tuple[U64, U32]:
+    """Return the subjects that each unit has or mentions, ascending, as rows."""
+    indptr, mentioned = csr(links, "unit_mentions")
+    about = links["unit_subject"]
+    known = about != np.iinfo(np.uint32).max
+    units = np.concatenate([np.repeat(np.arange(len(about)), lengths(indptr)), np.flatnonzero(known)])
+    count = len(links["subjects_offsets"])
+    cells = np.unique(units * count + np.concatenate([mentioned, about[known]]))
+    return offsets_of((cells // count).astype(np.uint32), len(about)), (cells % count).astype(np.uint32)

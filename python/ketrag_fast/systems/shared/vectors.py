@@ -22,14 +22,15 @@ from ketrag_fast.storage.vector_codes import (
     columns,
     unpack_signs,
 )
-from ketrag_fast.systems.shared.embedded_texts import (
+from ketrag_fast.systems.shared.published_vectors import (
+    SENTENCES,
+    TITLES,
     Packed,
     embedded_units,
     spans_of,
     texts_after_titles,
     title_texts,
 )
-from ketrag_fast.systems.shared.published_vectors import SENTENCES, TITLES
 from ketrag_fast.systems.shared.row_reuse import (
     Changes,
     dense_of,

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import Cancelled, ConfigError
 from ketrag_fast.systems.spec.arrays import Arrays, Sizes
-from ketrag_fast.systems.spec.function_ref import resolve
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from ketrag_fast.base.progress import Meter
@@ -20,9 +21,10 @@ if TYPE_CHECKING:
     from ketrag_fast.models.embedders.cache import Finder
     from ketrag_fast.models.extraction.run import Reading
     from ketrag_fast.storage.arrays import RawFile
-    from ketrag_fast.systems.spec.ahead import Ahead
     from ketrag_fast.systems.spec.documents import Documents
+    from ketrag_fast.types.locations import Locator
 
+    Packed = tuple[NDArray[np.uint8], NDArray[np.uint64]]
     Outputs = Mapping[str, NDArray[Any]]
     Made = Mapping[str, NDArray[Any] | RawFile]
     """The result of a stage: arrays, and files that another library reads."""
@@ -101,6 +103,33 @@ class PublishedVectors(Protocol):
     @property
     def titles(self) -> Finder:
         """Titles by their texts."""
+
+
+class Ahead(Protocol):
+    """Processes documents while they are read. The stage calls `take`; the build calls the other methods."""
+
+    def add(
+        self,
+        columns: Mapping[str, Packed],
+        contents: Sequence[bytes],
+        located: Mapping[int, tuple[Locator, ...]],
+    ) -> None:
+        """Add documents in order.
+
+        Args:
+            columns: `id`, `title`, `text` and `metadata`, if any has some.
+            contents: Their hashes.
+            located: The locators of those that have any, by number.
+        """
+
+    def give_up(self) -> None:
+        """Discard everything: documents are changed or moved."""
+
+    def take(self, contents: NDArray[np.uint8]) -> Mapping[str, NDArray[Any]] | None:
+        """Return the result if it was computed from exactly these documents, identified by hash, in order."""
+
+    def close(self) -> None:
+        """End the work, and remove its files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +216,7 @@ class Stage:
         large: for a stage that searches vectors exactly without hnswlib: what they are the vectors of, their
             named size, and the setting with the size from which a build recommends hnswlib.
         entity_graph: the arrays of an entity graph, which `ketrag bench` and `ketrag diff` compare.
-        ahead: starts work on new documents while they are read (`ahead.py`), given settings and a folder.
+        ahead: starts work on new documents while they are read, given settings and a folder.
 
     Examples:
         >>> from ketrag_fast.extending import StageContext, StageInputs, array
@@ -325,3 +354,15 @@ def order_stages(stages: Sequence[Stage], wanted: Sequence[str], settings: Setti
         done.add(ready.slot)
         chain.append(ready)
     return tuple(chain)
+
+
+Function = Callable[..., Any]
+
+
+def resolve(function: Function | str) -> Function:
+    """Return the function, importing its module if needed."""
+    if not isinstance(function, str):
+        return function
+    module, _, name = function.partition(":")
+    found: Function = getattr(import_module(module), name)
+    return found

@@ -11,24 +11,14 @@ from typing import Any
 import pytest
 
 from ketrag_fast.apps.cli.main import main
+from tests.process import command
 
 
 @pytest.fixture(autouse=True)
 def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("KETRAG_INDEX", "KETRAG_CONFIG"):
-        monkeypatch.delenv(name, raising=False)
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "a.md").write_text("# Ada\n\nAda wrote programs.")
-
-
-Run = pytest.CaptureFixture[str]
-
-
-def ketrag(capsys: Run, *argv: str) -> tuple[int, str, str]:
-    code = main(argv)
-    seen = capsys.readouterr()
-    return code, seen.out, seen.err
 
 
 @pytest.mark.parametrize(
@@ -48,12 +38,12 @@ def ketrag(capsys: Run, *argv: str) -> tuple[int, str, str]:
         (["stats", "--config", "nowhere.toml"], 2, "settings file nowhere.toml is missing"),
     ],
 )
-def test_errors(capsys: Run, argv: list[str], code: int, message: str) -> None:
-    found, out, err = ketrag(capsys, *argv)
+def test_errors(tmp_path: Path, argv: list[str], code: int, message: str) -> None:
+    found, out, err = command(*argv, cwd=tmp_path)
     assert (found, out) == (code, "")
     assert err.startswith("ketrag: error: ")
     assert message in err
-    found, out, err = ketrag(capsys, *argv, "--json")
+    found, out, err = command(*argv, "--json", cwd=tmp_path)
     assert (found, out) == (code, "")
     data = json.loads(err)
     assert data["schema"] == "ketrag/error/1"
@@ -61,19 +51,17 @@ def test_errors(capsys: Run, argv: list[str], code: int, message: str) -> None:
 
 
 @pytest.mark.parametrize("argv", [["bogus"], [], ["index", "--bogus"], ["config"], ["stats", "-q", "-v"]])
-def test_wrong_usage(capsys: Run, argv: list[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        main(argv)
-    assert caught.value.code == 2
-    assert capsys.readouterr().out == ""
+def test_wrong_usage(tmp_path: Path, argv: list[str]) -> None:
+    done = command(*argv, cwd=tmp_path)
+    assert (done.code, done.out) == (2, "")
 
 
-def test_many_queries_in_input_order(capsys: Run, tmp_path: Path) -> None:
-    ketrag(capsys, "index", "docs")
+def test_many_queries_in_input_order(tmp_path: Path) -> None:
+    command("index", "docs", cwd=tmp_path)
     lines = ['{"_id": 7, "text": "one"}', "", '{"text": "two"}', '{"_id":"x","text":" "}', "{broken", '["a"]']
     lines += ['{"_id":"l","text":"\\ud800"}', '{"_id":"z","text":"last"}']
     (tmp_path / "q.jsonl").write_bytes("\n".join(lines).encode() + b"\n\xff\xfe\n")
-    code, out, err = ketrag(capsys, "retrieve", "--queries", "q.jsonl")
+    code, out, err = command("retrieve", "--queries", "q.jsonl", cwd=tmp_path)
     found = [json.loads(line) for line in out.splitlines()]
     assert (code, err) == (3, "")
     assert [entry["query_id"] for entry in found] == ["7", None, "x", None, None, "l", "z", None]
@@ -83,8 +71,10 @@ def test_many_queries_in_input_order(capsys: Run, tmp_path: Path) -> None:
     assert found[6]["question"] == "last"
 
 
-def test_standard_input_is_answered_line_by_line(capsys: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    ketrag(capsys, "index", "docs")
+def test_standard_input_is_answered_line_by_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command("index", "docs", cwd=tmp_path)
     seen: list[int] = []
 
     def lines() -> Any:
@@ -100,11 +90,11 @@ def test_standard_input_is_answered_line_by_line(capsys: Run, monkeypatch: pytes
     assert seen == [0, 1, 1]  # each answer was out before the next line was asked for
 
 
-def test_config_show(capsys: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_config_show(tmp_path: Path) -> None:
     (tmp_path / "ketrag.toml").write_text("knn-k = 0\nbudget = 100\n")
-    monkeypatch.setenv("KETRAG_BUDGET", "0")
-    monkeypatch.setenv("KETRAG_INDEX", "elsewhere")
-    code, out, _ = ketrag(capsys, "config", "show", "--system", "ket-rag", "--seed", "7", "--json")
+    variables = {"KETRAG_BUDGET": "0", "KETRAG_INDEX": "elsewhere"}
+    argv = ("config", "show", "--system", "ket-rag", "--seed", "7", "--json")
+    code, out, _ = command(*argv, cwd=tmp_path, **variables)
     data = json.loads(out)
     assert code == 0
     assert data["index"] == {"path": "elsewhere", "origin": "environment"}
@@ -114,8 +104,8 @@ def test_config_show(capsys: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert found["seed"] == (7, "flag")
     assert found["chunk_tokens"] == (1200, "system ket-rag")
     assert found["offline"] == (False, "default")
-    ketrag(capsys, "index", "docs", "--core-ratio", "0")
-    _, out, _ = ketrag(capsys, "config", "show")
+    command("index", "docs", "--core-ratio", "0", cwd=tmp_path)
+    _, out, _ = command("config", "show", cwd=tmp_path)
     rows = {line.split()[0]: line.split()[1:] for line in out.splitlines()}
     assert rows["core_ratio"] == ["0.0", "index"]
     assert rows["max_df_ratio"] == ["none", "index"]

@@ -17,54 +17,43 @@ import pytest
 
 from ketrag_fast.apps.cli.command_parser import CommandParser
 from ketrag_fast.apps.cli.completion import walk_commands
-from ketrag_fast.apps.cli.main import COMMANDS, main, parser
+from ketrag_fast.apps.cli.main import COMMANDS, parser
 from ketrag_fast.base.config import catalogue
-
-Run = pytest.CaptureFixture[str]
+from tests.process import command
 
 
 @pytest.fixture(autouse=True)
-def place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def width(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.chdir(tmp_path)
 
 
 def declared() -> Iterator[tuple[str, CommandParser]]:
-    return ((path, command) for path, command in walk_commands(parser()) if path)
+    return ((path, inner) for path, inner in walk_commands(parser()) if path)
 
 
-def ended(capsys: Run, *argv: str) -> tuple[int, str, str]:
-    try:
-        code = main(argv)
-    except SystemExit as stop:
-        code = int(stop.code or 0)
-    seen = capsys.readouterr()
-    return code, seen.out, seen.err
-
-
-def test_short_help_shows_the_examples(capsys: Run) -> None:
-    for path, command in declared():
-        code, out, _ = ended(capsys, *path.split(), "-h")
+def test_short_help_shows_the_examples(tmp_path: Path) -> None:
+    for path, inner in declared():
+        code, out, _ = command(*path.split(), "-h", cwd=tmp_path)
         assert code == 0
-        assert command.examples and all(f"  {example}\n" in out for example in command.examples), path
+        assert inner.examples and all(f"  {example}\n" in out for example in inner.examples), path
 
 
-def test_help_of_the_program_lists_every_command(capsys: Run) -> None:
-    code, out, _ = ended(capsys, "-h")
+def test_help_of_the_program_lists_every_command(tmp_path: Path) -> None:
+    code, out, _ = command("-h", cwd=tmp_path)
     assert code == 0
     assert all(re.search(rf"^  {name} ", out, re.MULTILINE) for name in COMMANDS)
 
 
-def test_help_of_the_program_has_four_groups_and_search_comes_first(capsys: Run) -> None:
-    _, out, _ = ended(capsys, "-h")
+def test_help_of_the_program_has_four_groups_and_search_comes_first(tmp_path: Path) -> None:
+    _, out, _ = command("-h", cwd=tmp_path)
     assert len(re.findall(r"^[A-Z][a-z ]+:$", out, re.MULTILINE)) == 4
     assert next(iter(COMMANDS)) == "search"
     assert out.index("  search ") < out.index("  index ")
 
 
-def test_few_need_the_forms_of_answers(capsys: Run) -> None:
-    _, short, _ = ended(capsys, "ask", "-h")
-    _, full, _ = ended(capsys, "ask", "--help")
+def test_few_need_the_forms_of_answers(tmp_path: Path) -> None:
+    _, short, _ = command("ask", "-h", cwd=tmp_path)
+    _, full, _ = command("ask", "--help", cwd=tmp_path)
     for option in ("--kind", "--option", "--answer-tokens"):
         assert option not in short and option in full
 
@@ -76,16 +65,31 @@ def test_examples_are_accepted() -> None:
     from ketrag_fast.apps.cli.main import parse
     from ketrag_fast.apps.cli.options import flags
 
-    for _, command in declared():
-        for example in command.examples:
+    for _, inner in declared():
+        for example in inner.examples:
             words = shlex.split(example.partition(">")[0] if "> " in example else example, comments=True)
             words = words[next(at for at, word in enumerate(words) if word == "ketrag") + 1 :]
             flags(parse(words))
 
 
-def test_full_help_adds_the_other_shared_settings(capsys: Run) -> None:
-    _, short, _ = ended(capsys, "index", "-h")
-    _, full, _ = ended(capsys, "index", "--help")
+def test_a_command_line_becomes_a_typed_value() -> None:
+    from ketrag_fast.apps.cli.main import parse
+    from ketrag_fast.apps.cli.search import Search
+
+    command = parse(["search", "ice", "--glob", "a*", "--glob", "b*", "-n", "3", "--mode", "walk", "-q"])
+    assert isinstance(command, Search)
+    assert (command.question, command.n, command.glob, command.hops) == ("ice", 3, ("a*", "b*"), ())
+    assert (command.quiet, command.files, command.grep, command.settings) == (
+        True,
+        False,
+        None,
+        {"mode": "walk"},
+    )
+
+
+def test_full_help_adds_the_other_shared_settings(tmp_path: Path) -> None:
+    _, short, _ = command("index", "-h", cwd=tmp_path)
+    _, full, _ = command("index", "--help", cwd=tmp_path)
     assert "--record" not in short and "--record FILE" in full
     assert "overlap=N" in full and "knn_k" not in full.partition("examples:")[0]
     assert "systems: default, ket-rag" in full and "presets: ket-rag:reference" in full
@@ -114,23 +118,23 @@ def test_full_help_adds_the_other_shared_settings(capsys: Run) -> None:
     ],
 )
 def test_misspelt_names_get_a_suggestion_and_exit_with_2(
-    argv: tuple[str, ...], hint: str, capsys: Run
+    argv: tuple[str, ...], hint: str, tmp_path: Path
 ) -> None:
-    code, out, err = ended(capsys, *argv)
+    code, out, err = command(*argv, cwd=tmp_path)
     assert (code, out) == (2, "")
     assert "hint: " in err and hint in err
 
 
 @pytest.mark.parametrize("option", ["--foo", "--on", "--x", "--nothing-like-it"])
-def test_an_option_that_resembles_none_gets_no_suggestion(option: str, capsys: Run) -> None:
-    code, _, err = ended(capsys, "index", option)
+def test_an_option_that_resembles_none_gets_no_suggestion(option: str, tmp_path: Path) -> None:
+    code, _, err = command("index", option, cwd=tmp_path)
     assert (code, "did you mean" in err) == (2, False), err
     assert "hint: ketrag index -h" in err
 
 
-def test_o_sets_any_setting(capsys: Run) -> None:
+def test_o_sets_any_setting(tmp_path: Path) -> None:
     options = ("-o", "knn_k=7", "-o", "subgraphs=5", "-o", "read-text=10", "-o", "knn_k=8")
-    _, out, _ = ended(capsys, "config", "show", *options, "--json")
+    _, out, _ = command("config", "show", *options, "--json", cwd=tmp_path)
     shown = json.loads(out)["settings"]
     assert shown["knn_k"] == {"value": 8, "origin": "flag"}  # the last one counts
     assert (shown["subgraphs"]["value"], shown["read_text"]["value"]) == (5, 10)
@@ -146,22 +150,22 @@ def test_o_sets_any_setting(capsys: Run) -> None:
         (("stats", "-o", "allow="), "allow is empty, which restricts nothing"),
     ],
 )
-def test_o_reports_wrong_use(argv: tuple[str, ...], message: str, capsys: Run) -> None:
-    code, out, err = ended(capsys, *argv)
+def test_o_reports_wrong_use(argv: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    code, out, err = command(*argv, cwd=tmp_path)
     assert (code, out) == (2, "")
     assert message in err
 
 
-def test_config_list_knows_presets_and_systems_without_settings(capsys: Run) -> None:
-    _, out, _ = ended(capsys, "config", "list", "ket-rag:reference")
-    assert out == ended(capsys, "config", "list", "ket-rag")[1]
-    code, out, err = ended(capsys, "config", "list", "default")
+def test_config_list_knows_presets_and_systems_without_settings(tmp_path: Path) -> None:
+    _, out, _ = command("config", "list", "ket-rag:reference", cwd=tmp_path)
+    assert out == command("config", "list", "ket-rag", cwd=tmp_path)[1]
+    code, out, err = command("config", "list", "default", cwd=tmp_path)
     assert (code, out) == (2, "")
     assert "the system plain has no settings besides the shared ones" in err and "noderag" in err
 
 
-def test_config_list(capsys: Run) -> None:
-    _, out, _ = ended(capsys, "config", "list", "--json")
+def test_config_list(tmp_path: Path) -> None:
+    _, out, _ = command("config", "list", "--json", cwd=tmp_path)
     rows = {row["name"]: row for row in json.loads(out)["settings"]}
     assert set(rows) == set(catalogue())
     assert rows["core_ratio"] == {
@@ -176,7 +180,7 @@ def test_config_list(capsys: Run) -> None:
         "concerns": "build",
         "help": catalogue()["core_ratio"].help,
     }
-    _, out, _ = ended(capsys, "config", "list", "noderag")
+    _, out, _ = command("config", "list", "noderag", cwd=tmp_path)
     lines = out.splitlines()
     assert lines[0].split() == ["name", "type", "default", "range", "help"]
     assert {line.split()[0] for line in lines[1:]} == {
@@ -202,8 +206,8 @@ def test_config_list(capsys: Run) -> None:
         (["ketrag", "completion", "f"], {"fish"}),
     ],
 )
-def test_bash_completes(words: list[str], expected: set[str], capsys: Run) -> None:
-    _, script, _ = ended(capsys, "completion", "bash")
+def test_bash_completes(words: list[str], expected: set[str], tmp_path: Path) -> None:
+    _, script, _ = command("completion", "bash", cwd=tmp_path)
     listed = " ".join(f"'{word}'" for word in words)
     ask = f'COMP_WORDS=({listed}); COMP_CWORD={len(words) - 1}; _ketrag; printf "%s\\n" "${{COMPREPLY[@]}}"'
     done = subprocess.run(["bash", "-c", script + ask], capture_output=True, text=True, check=True)
@@ -230,9 +234,9 @@ def shell_path(name: str) -> str:
         ("ketrag retrieve --mode noder", {"noderag"}),
     ],
 )
-def test_fish_completes(typed: str, expected: set[str], capsys: Run, tmp_path: Path) -> None:
+def test_fish_completes(typed: str, expected: set[str], tmp_path: Path) -> None:
     fish = shell_path("fish")
-    _, script, _ = ended(capsys, "completion", "fish")
+    _, script, _ = command("completion", "fish", cwd=tmp_path)
     file = tmp_path / "ketrag.fish"
     file.write_text(script)
     done = subprocess.run(
@@ -273,10 +277,10 @@ def keystrokes(argv: list[str], typed: list[str], wanted: str, env: dict[str, st
         ("ketrag index -o knn_", "ketrag index -o knn_k="),
     ],
 )
-def test_zsh_completes_on_a_terminal(typed: str, completed: str, capsys: Run, tmp_path: Path) -> None:
+def test_zsh_completes_on_a_terminal(typed: str, completed: str, tmp_path: Path) -> None:
     """The Tab key completes the line; Ctrl-A, `echo` and Return then print it."""
     zsh = shell_path("zsh")
-    _, script, _ = ended(capsys, "completion", "zsh")
+    _, script, _ = command("completion", "zsh", cwd=tmp_path)
     (tmp_path / "ketrag.zsh").write_text(script)
     env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "TERM": "dumb", "LANG": "C.UTF-8"}
     keys = [

@@ -10,6 +10,7 @@ import pytest
 
 from ketrag_fast import Document, Index, Settings
 from tests.support.browser_fixtures import page as page
+from tests.support.browser_fixtures import pictures as pictures
 from tests.support.browser_fixtures import window as window
 
 QUESTION = "Who sailed the Fram across the polar basin?"

@@ -126,15 +126,22 @@ def test_hosts_that_are_not_this_one(services: tuple[Any, Any]) -> None:
     )
 
 
-HEADERS: dict[str, tuple[bytes, ...]] = {
-    "no host": (),
+AMBIGUOUS: dict[str, tuple[bytes, ...]] = {
     "two hosts": (b"Host: localhost", b"Host: localhost"),
     "two hosts, one foreign": (b"Host: localhost", b"hOST: evil.example"),
+    "a foreign host first": (b"Host: evil.example", b"Host: localhost"),
+    "two origins": (b"Host: localhost", b"Origin: http://localhost", b"Origin: https://evil.example"),
+    "two lengths that differ": (b"Host: localhost", b"Content-Length: 5"),
+    "two encodings": (b"Host: localhost", b"Transfer-Encoding: chunked", b"Transfer-Encoding: identity"),
+    "an unknown encoding": (b"Host: localhost", b"Transfer-Encoding: xchunked"),
+    "chunks with a space": (b"Host: localhost", b"Transfer-Encoding : chunked"),
+}
+"""The connection ends with the reply, so that no byte after the head is taken for a request."""
+HEADERS: dict[str, tuple[bytes, ...]] = {
+    "no host": (),
     "a foreign origin": (b"Host: localhost", b"Origin: http://evil.example"),
     "an origin of null": (b"Host: localhost", b"Origin: null"),
-    "two lengths that differ": (b"Host: localhost", b"Content-Length: 5"),
     "a length and chunks": (b"Host: localhost", b"Transfer-Encoding: chunked"),
-    "chunks with a space": (b"Host: localhost", b"Transfer-Encoding : chunked"),
     "chunks with a tab": (b"Host: localhost", b"Transfer-Encoding:\tchunked"),
     "chunks with a vertical tab": (b"Host: localhost", b"Transfer-Encoding: \x0bchunked"),
     "folded": (b"Host: localhost", b"X: a", b" Transfer-Encoding: chunked"),
@@ -165,6 +172,9 @@ LENGTHS += (
 
 def test_headers_that_two_programs_might_read_differently(services: tuple[Any, Any]) -> None:
     compare(services, {name: request(*lines) for name, lines in HEADERS.items()}, refused=True)
+    compare(services, {name: request(*lines) for name, lines in AMBIGUOUS.items()}, refused=True)
+    for name, lines in AMBIGUOUS.items():
+        assert NAMES.findall(replies(services[0].port, request(*lines))) == [b"400"], name
     lengths = {str(line): request(b"Host: localhost", length=line) for line in LENGTHS}
     compare(services, lengths, refused=True)
     compare(services, {"line feeds alone": request(b"Host: localhost", end=b"\n")})
@@ -177,72 +187,90 @@ def test_headers_that_two_programs_might_read_differently(services: tuple[Any, A
     compare(services, fine)
 
 
-BODIES: dict[str, bytes] = {
-    "an unknown field": b'{"question":"Fram","rights":1}',
-    "an unknown field of null": b'{"question":"Fram","rights":null}',
-    "rights": b'{"question":"Fram","allow":"letters=3"}',
-    "rights of null": b'{"question":"Fram","allow":null}',
-    "two questions": b'{"question":"Fram","question":"Maud"}',
-    "two modes": b'{"question":"Fram","mode":"nothing","mode":"bm25"}',
-    "no mode": b'{"question":"Fram","mode":""}',
-    "an unknown mode": b'{"question":"Fram","mode":"nothing"}',
-    "a mode with NUL": b'{"question":"Fram","mode":"bm25\\u0000"}',
-    "an unknown index": b'{"question":"Fram","index":"other"}',
-    "a path as an index": b'{"question":"Fram","index":"../ketrag"}',
-    "an empty filter": b'{"question":"Fram","filter":""}',
-    "a blank filter": b'{"question":"Fram","filter":" "}',
-    "a filter that ends early": b'{"question":"Fram","filter":"letters<4 and"}',
-    "a filter that is JSON": b'{"question":"Fram","filter":"{\\"letters\\": 3}"}',
-    "a filter with a brace": b'{"question":"Fram","filter":"{"}',
-    "a filter of all": b'{"question":"Fram","filter":"{\\"$and\\": [{}]}"}',
-    "a filter that widens": b'{"question":"Fram","filter":"letters=3 or letters exists"}',
-    "a filter of an unknown field": b'{"question":"Fram","filter":"nothing=1"}',
-    "a number as a filter": b'{"question":"Fram","filter":7}',
-    "false as a filter": b'{"question":"Fram","filter":false}',
-    "a whole float": b'{"question":"Fram","budget":100.0}',
-    "an exponent": b'{"question":"Fram","budget":1e2}',
-    "a part": b'{"question":"Fram","budget":1.5}',
-    "less than nothing": b'{"question":"Fram","budget":-1}',
-    "minus nothing": b'{"question":"Fram","budget":-0}',
-    "true as a number": b'{"question":"Fram","budget":true}',
-    "64 bits": b'{"question":"Fram","budget":18446744073709551615}',
-    "more than 64 bits": b'{"question":"Fram","budget":18446744073709551616}',
-    "more than a float": b'{"question":"Fram","budget":1e400}',
-    "not a number": b'{"question":"Fram","budget":NaN}',
-    "no passage": b'{"question":"Fram","top":0}',
-    "too many": b'{"question":"Fram","top":10001}',
-    "no time": b'{"question":"Fram","deadline":0}',
-    "minus no time": b'{"question":"Fram","deadline":-0.0}',
-    "hardly a time": b'{"question":"Fram","deadline":1e-400}',
-    "too much time": b'{"question":"Fram","deadline":1e9}',
-    "true as a time": b'{"question":"Fram","deadline":true}',
-    "explain as a number": b'{"question":"Fram","explain":0}',
-    "explain as null": b'{"question":"Fram","explain":null}',
-    "a lone surrogate": b'{"question":"Fram \\ud800"}',
-    "a pair of surrogates": b'{"question":"Fram \\ud83d\\ude00"}',
-    "NUL in the question": b'{"question":"Fram \\u0000 polar"}',
-    "a raw control": b'{"question":"Fram \x01"}',
-    "bytes that are no text": b'{"question":"Fram \xff"}',
-    "a surrogate in UTF-8": b'{"question":"Fram \xed\xa0\x80"}',
-    "overlong": b'{"question":"Fram \xc0\xaf"}',
-    "a mark of order": b'\xef\xbb\xbf{"question":"Fram"}',
-    "UTF-16": '{"question":"Fram"}'.encode("utf-16"),
-    "a trailing comma": b'{"question":"Fram",}',
-    "a comment": b'{"question":"Fram"/**/}',
-    "something behind": b'{"question":"Fram"}{}',
-    "NUL behind": b'{"question":"Fram"}\x00',
-    "blanks around": b' \n{"question":"Fram"}\t ',
-    "deep": b'{"question":"Fram","filter":' + b"[" * 30_000 + b"]" * 30_000 + b"}",
-    "a list": b'[{"question":"Fram"}]',
-    "a text": b'"Fram"',
-    "nothing": b"",
-    "blank": b'{"question":" \\u2003\\u001f"}',
-    "no-break": b'{"question":"\\u200b"}',
+FIELDS: dict[tuple[int, str | None], str] = {
+    (200, None): r"""
+        "mode":"nothing","mode":"bm25" "filter":"{\"letters\":3}" "filter":"{\"$and\":[{}]}"
+        "budget":100.0 "budget":1e2 "budget":-0 "top":0 "explain":null""",
+    (400, "bad_json"): '"budget":1e400 "budget":NaN',
+    (400, "config"): r'"mode":"skeleton/../../x" "mode":"" "mode":"nothing" "mode":"bm25\u0000"',
+    (400, "input"): r"""
+        "filter":{"letters":{"$near":1990}} "filter":3 "filter":false "filter":"" "filter":"letters>"
+        "filter":"{" "filter":"{letters=3" "filter":"{\"letters\":}" "filter":"{\"letters\":NaN}"
+        "filter":"nothing=1" "filter":"{\"letters\":{\"$near\":3}}" """,
+    (404, "unknown_index"): '"index":"other" "index":"../ketrag"',
+    (422, "bad_request"): """
+        "questions":["b"] "llm":"openai:x@http://10.0.0.1" "rights":1 "rights":null "allow":"letters=3"
+        "allow":null "budget":-1 "budget":1.5 "budget":true "budget":1e30 "budget":18446744073709551615
+        "budget":18446744073709551616 "budget":99999999999999999999999 "top":"3" "top":10001
+        "deadline":0 "deadline":-0.0 "deadline":1e-400 "deadline":1e9 "deadline":true
+        "explain":0 "explain":"yes"
+        """,
+}
+"""Fields that follow a question, and the status and code of the reply."""
+BODIES: dict[tuple[int, str | None], list[bytes]] = {
+    (200, None): [
+        b'{"question":"Fram","question":"Maud"}',
+        b'{"question":"Fram","filter":"letters=3 or letters exists"}',
+        b'{"question":"Fram \\ud83d\\ude00"}',
+        b'{"question":"Fram \\u0000 polar"}',
+        b' \n{"question":"Fram"}\t ',
+        b'{"question":"\\u200b"}',
+    ],
+    (400, "bad_json"): [
+        b"",
+        b"{",
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b'{"a":' * 100_000,
+        b'{"question":"Fram \\ud800"}',
+        b'{"question":"Fram \x01"}',
+        b'{"question":"Fram \xff"}',
+        b'{"question":"Fram \xed\xa0\x80"}',
+        b'{"question":"Fram \xc0\xaf"}',
+        b'\xef\xbb\xbf{"question":"Fram"}',
+        '{"question":"Fram"}'.encode("utf-16"),
+        b'{"question":"Fram",}',
+        b'{"question":"Fram"/**/}',
+        b'{"question":"Fram"}{}',
+        b'{"question":"Fram"} x',
+        b'{"question":"Fram"}\x00',
+        b'{"question":"Fram","filter":' + b"[" * 30_000 + b"]" * 30_000 + b"}",
+    ],
+    (400, "empty_query"): [
+        b'{"question":"  "}',
+        b'{"questions":["a","\\n"]}',
+        b'{"question":" \\u2003\\u001f"}',
+    ],
+    (400, "input"): [
+        b'{"question":"Fram","filter":" "}',
+        b'{"question":"Fram","filter":" {"}',
+        b'{"question":"Fram","filter":"letters<4 and"}',
+    ],
+    (413, "too_large"): [b'{"question":"' + b"a" * 2_000_000 + b'"}'],
+    (422, "bad_request"): [
+        b"[]",
+        b"{}",
+        b'"Fram"',
+        b'[{"question":"Fram"}]',
+        b'{"question":1}',
+        b'{"question":""}',
+        b'{"questions":[]}',
+        b'{"questions":["a",1]}',
+        b'{"question":"' + b"a" * 30_000 + b'"}',
+    ],
 }
 
 
 def test_bodies_that_two_parsers_might_read_differently(services: tuple[Any, Any]) -> None:
-    compare(services, {name: request(b"Host: localhost", body=body) for name, body in BODIES.items()})
+    cases = {key: [*bodies] for key, bodies in BODIES.items()}
+    for key, fields in FIELDS.items():
+        cases.setdefault(key, []).extend(b'{"question":"Fram",%s}' % one.encode() for one in fields.split())
+    for (status, code), bodies in cases.items():
+        compare(services, {str(body[:200]): request(b"Host: localhost", body=body) for body in bodies})
+        for body in bodies:
+            with services[0].client() as client:
+                reply = client.post("/v1/retrieve", content=body)
+            assert (reply.status_code, reply.json().get("code")) == (status, code), body[:200]
 
 
 def test_what_may_not_be_seen_is_on_neither_path(services: tuple[Any, Any]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from ketrag_fast import Document, Index, Settings
 from ketrag_fast.page.assets import FILES
 from tests.support.browser import Browser
+from tests.support.browser_fixtures import texts
 from tests.support.chat import Chat
 from tests.support.service import running
 from tests.unit.apps.server.conftest import QUESTION
@@ -22,32 +22,12 @@ SHOWN = SAID.replace("Archer [1]", "Archer [?]")
 TOKEN = "0123456789abcdef0123456789abcdef"
 
 
-@pytest.fixture(scope="module")
-def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where screenshots go: `KETRAG_PICTURES` keeps them for people to look at."""
-    kept = os.environ.get("KETRAG_PICTURES")
-    return Path(kept) if kept else tmp_path_factory.mktemp("pictures")
-
-
-@pytest.fixture
-def page(window: Browser) -> Browser:
-    window.problems.clear()
-    window.requests.clear()
-    window.look(1200, 900)
-    return window
-
-
 def ask(page: Browser, question: str) -> None:
     page.value("document.activeElement.blur()")
     page.press("/", 191, "/")  # the key that leads to the question
     assert page.value("document.activeElement.id") == "question"
     page.type(question)
     page.press("Enter", 13, "\r")
-
-
-def texts(page: Browser, selector: str) -> list[str]:
-    found: list[str] = page.value(f"[...document.querySelectorAll({selector!r})].map(e => e.textContent)")
-    return found
 
 
 @pytest.mark.parametrize(("width", "dark"), [(1200, False), (1200, True), (390, False), (390, True)], ids=str)

@@ -6,7 +6,6 @@ import base64
 import hashlib
 import re
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -16,8 +15,9 @@ from ketrag_fast import Document, Index, Settings
 from ketrag_fast.page.assets import SCRIPTS, graph_page, text
 from ketrag_fast.types import GraphEdge, GraphNode, GraphView
 from tests.support.browser import Browser, browser
+from tests.support.browser_fixtures import fits, problems, texts
 from tests.support.service import running
-from tests.unit.apps.server.test_page_views import HOSTILE, fits, ink, paint, problems, texts
+from tests.unit.apps.server.test_page_views import HOSTILE, ink, paint
 
 pytestmark = pytest.mark.usefixtures("loopback")
 SHIPS = [
@@ -34,21 +34,6 @@ NAMELESS = """
   .filter((own) => !(own.textContent.trim() || own.getAttribute('aria-label') || own.labels?.length
     || own.getAttribute('aria-labelledby'))).map((own) => own.outerHTML)
 """
-
-
-@pytest.fixture(scope="module")
-def window(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    with browser(tmp_path_factory.mktemp("profile")) as found:
-        yield found
-
-
-@pytest.fixture
-def page(window: Browser) -> Browser:
-    window.go("about:blank")
-    window.problems.clear()
-    window.requests.clear()
-    window.look(1280, 900)
-    return window
 
 
 @pytest.fixture

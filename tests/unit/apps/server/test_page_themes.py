@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 
 from ketrag_fast import Document, Index, Settings, export_graph
 from tests.support.browser import Browser
+from tests.support.browser_fixtures import fits, problems, texts
 from tests.support.chat import Chat
 from tests.support.service import running
-from tests.unit.apps.server.test_page_views import fits, problems, texts
 from tests.unit.query.themes.test_describe import SHIPS, library, text_about
 
 pytestmark = pytest.mark.usefixtures("loopback")
 HOSTILE = "<img src=x onerror=alert(1)>\u202eeman"
 WHOLE = "Which things were repaired again and again?"
 TOP = "#themes-list > details"
-
-
-@pytest.fixture(scope="module")
-def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    kept = os.environ.get("KETRAG_PICTURES")
-    return Path(kept) if kept else tmp_path_factory.mktemp("pictures")
 
 
 @pytest.fixture(scope="module")

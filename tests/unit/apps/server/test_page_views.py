@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import threading
 from pathlib import Path
@@ -17,6 +16,7 @@ from ketrag_fast.apps.cli.main import main
 from ketrag_fast.page.assets import FILES, content, graph_page
 from ketrag_fast.types import GraphEdge, GraphNode, GraphView
 from tests.support.browser import Browser
+from tests.support.browser_fixtures import fits, problems, texts
 from tests.support.service import running
 
 pytestmark = pytest.mark.usefixtures("loopback")
@@ -32,21 +32,11 @@ TEXTS = [
 
 
 @pytest.fixture(scope="module")
-def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    kept = os.environ.get("KETRAG_PICTURES")
-    return Path(kept) if kept else tmp_path_factory.mktemp("pictures")
-
-
-@pytest.fixture(scope="module")
 def films(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("films") / "index"
     documents = [Document(f"{k}.md", text, title, {"number": k}) for k, (title, text) in enumerate(TEXTS)]
     Index.build(documents, folder, settings=Settings(threads=1, llm="heuristic", mode="walk")).close()
     return folder
-
-
-def fits(page: Browser) -> bool:
-    return bool(page.value("document.documentElement.scrollWidth <= window.innerWidth"))
 
 
 def counts(page: Browser) -> str:
@@ -74,15 +64,6 @@ CLICK = """
 def ink(page: Browser, canvas: str = ".graph-canvas") -> int:
     """How many pixels of a canvas are painted."""
     return int(page.value(INK % canvas))
-
-
-def texts(page: Browser, selector: str) -> list[str]:
-    return list(page.value(f"[...document.querySelectorAll({selector!r})].map(e => e.textContent)"))
-
-
-def problems(page: Browser) -> list[str]:
-    """What the console complains of, without the driver's word that WebGL runs in software."""
-    return [text for text in page.problems if "software WebGL" not in text and "GPU stall" not in text]
 
 
 def paint(page: Browser) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from ketrag_fast.readers.pdf.page_headings import may_head
 from ketrag_fast.readers.pdf.pages import Paragraph
+from ketrag_fast.readers.pdf.reader import may_head
 from ketrag_fast.types import Document
 from tests.support.parts import part
 from tests.support.pdf_files import Page, pdf

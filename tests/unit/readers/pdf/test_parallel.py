@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ketrag_fast.readers import Item, SourceFile, items_of
+from ketrag_fast.readers import Item, SourceFile, items_of, sandbox
 from ketrag_fast.readers.pdf import parallel
 from ketrag_fast.readers.sandbox import Apart
 from ketrag_fast.types import Document
@@ -79,7 +79,7 @@ def test_pages_of_a_process_that_ends_are_read_by_the_others(
         started.append(child)
         return child  # type: ignore[no-any-return]
 
-    monkeypatch.setattr(parallel.subprocess, "Popen", start)  # type: ignore[attr-defined]
+    monkeypatch.setattr(sandbox.subprocess, "Popen", start)  # type: ignore[attr-defined]
     assert _read(path, 3) == _read(path, 1)
     assert len(started) == 2
 
@@ -89,19 +89,19 @@ def test_no_process_can_be_started(path: Path, monkeypatch: pytest.MonkeyPatch) 
         raise OSError("no processes left")
 
     alone = _read(path, 1)
-    monkeypatch.setattr(parallel.subprocess, "Popen", fail)  # type: ignore[attr-defined]
+    monkeypatch.setattr(sandbox.subprocess, "Popen", fail)  # type: ignore[attr-defined]
     assert _read(path, 3) == alone
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_helpers_end_with_the_process_that_started_them(path: Path) -> None:
-    helper = parallel._Helper(path)
+    helper = sandbox.Worker()
     child = helper._child
-    assert helper.read(range(2), None) is not None
+    assert parallel._ask(helper, path, range(2), None) is not None
     assert child.stdin is not None
     child.stdin.close()
     end = time.monotonic() + 20
     while child.poll() is None and time.monotonic() < end:
         time.sleep(0.05)
     assert child.poll() is not None
-    helper.close()
+    helper.kill()
