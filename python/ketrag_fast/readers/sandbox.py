@@ -376,7 +376,7 @@ def serve(requests: Iterable[bytes], replies: IO[bytes], megabytes: int) -> None
         query = json.loads(line)
         path = Path(os.fsdecode(bytes.fromhex(query["path"])))
         if "pages" in query:
-            pdf = import_module("ketrag_fast.readers.pdf.parallel")  # by name, as all readers
+            pdf = import_module("ketrag_fast.readers.pdf.pages")  # by name, as all readers
             _write(replies, pdf.pages_reply(path, range(*query["pages"]), query["ocr"]))
             continue
         file = SourceFile(path, query["id"], **query["options"])

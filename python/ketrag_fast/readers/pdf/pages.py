@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import ctypes
+from base64 import b64encode
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import cache
 from itertools import groupby
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from ketrag_fast._core import PdfPages
+from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.ocr import RecognisedWord, recognise
+from ketrag_fast.readers.protocol import import_optional
 
 LAYOUT = 1
 """Version of the crate ketrag-layout: increase it when its text changes, so that files are read again."""
 _Box = tuple[float, float, float, float]
+Part = tuple[bytes, list[int]]
+"""Packed pages, and the numbers of damaged ones."""
 
 
 class Paragraph(NamedTuple):
@@ -57,6 +64,28 @@ def read_pages(
             broken.append(number + 1)
             pages.add_recognised(0.0, 0.0, [])
     return pages, broken
+
+
+def read_range(document: Any, raw: Any, pdfium: Any, own: range, ocr: str | None) -> Part:
+    """Return a range of the pages of an open document."""
+    pages, broken = read_pages(document, own, raw, pdfium, ocr)
+    return pages.pack(), broken
+
+
+def pages_reply(path: Path, own: range, ocr: str | None) -> dict[str, Any]:
+    """Return the reply of a process to a request for a range of pages."""
+    try:
+        packed, broken = read_range(*_open(path), own, ocr)
+    except DocumentError as error:
+        return {"error": str(error)}
+    return {"packed": b64encode(packed).decode("ascii"), "broken": broken}
+
+
+@cache
+def _open(path: Path) -> tuple[Any, Any, Any]:
+    """Return the document of a process, and the modules of PDFium."""
+    pdfium, raw = (import_optional(name, "a PDF") for name in ("pypdfium2", "pypdfium2.raw"))
+    return pdfium.PdfDocument(path), raw, pdfium
 
 
 def _add_page(pages: PdfPages, document: Any, number: int, raw: Any, ocr: str | None) -> None:

@@ -7,27 +7,23 @@ from __future__ import annotations
 
 import os
 import threading
-from base64 import b64decode, b64encode
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast._core import PdfPages
 from ketrag_fast.errors import DocumentError
-from ketrag_fast.readers.pdf.pages import empty_pages, read_pages
-from ketrag_fast.readers.protocol import import_optional
+from ketrag_fast.readers.pdf.pages import Part, empty_pages, read_range
 from ketrag_fast.readers.sandbox import Worker
 
 LEAST_PAGES: Final = 200
 """Starting a process takes as long as reading about 60 pages."""
 _RANGE: Final = 32
-_Part = tuple[bytes, list[int]]
-"""Packed pages, and the numbers of damaged ones."""
 
 
-def _ask(worker: Worker, path: Path, own: range, ocr: str | None) -> _Part | None:
+def _ask(worker: Worker, path: Path, own: range, ocr: str | None) -> Part | None:
     """Return a range of pages, or None if the process has ended. Raises DocumentError."""
     request = {"path": os.fsencode(path).hex(), "pages": [own.start, own.stop], "ocr": ocr}
     try:
@@ -41,22 +37,6 @@ def _ask(worker: Worker, path: Path, own: range, ocr: str | None) -> _Part | Non
     return b64decode(reply["packed"]), reply["broken"]
 
 
-def pages_reply(path: Path, own: range, ocr: str | None) -> dict[str, Any]:
-    """Return the reply of a process to a request for a range of pages."""
-    try:
-        packed, broken = _read_range(*_open(path), own, ocr)
-    except DocumentError as error:
-        return {"error": str(error)}
-    return {"packed": b64encode(packed).decode("ascii"), "broken": broken}
-
-
-@cache
-def _open(path: Path) -> tuple[Any, Any, Any]:
-    """Return the document of a process, and the modules of PDFium."""
-    pdfium, raw = (import_optional(name, "a PDF") for name in ("pypdfium2", "pypdfium2.raw"))
-    return pdfium.PdfDocument(path), raw, pdfium
-
-
 class _Reading:
     """The ranges of a document that are still to be read, and those that were."""
 
@@ -64,7 +44,7 @@ class _Reading:
         self._path, self._ocr = path, ocr
         self._ranges = iter([range(at, min(at + _RANGE, count)) for at in range(0, count, _RANGE)])
         self._lock = threading.Lock()
-        self.parts: dict[int, _Part] = {}
+        self.parts: dict[int, Part] = {}
         self.again: list[range] = []
         self.error: DocumentError | None = None
 
@@ -104,7 +84,7 @@ def read_in_processes(
         for thread in threads:
             thread.start()
         for own in reading.ranges():
-            reading.parts[own.start] = _read_range(document, raw, pdfium, own, ocr)
+            reading.parts[own.start] = read_range(document, raw, pdfium, own, ocr)
         for thread in threads:
             thread.join()
     finally:
@@ -113,14 +93,9 @@ def read_in_processes(
     if reading.error is not None:
         raise reading.error
     for own in reading.again:
-        reading.parts[own.start] = _read_range(document, raw, pdfium, own, ocr)
+        reading.parts[own.start] = read_range(document, raw, pdfium, own, ocr)
     pages, broken = empty_pages(raw), []
     for _, (packed, damaged) in sorted(reading.parts.items()):
         pages.unpack(packed)
         broken += damaged
     return pages, broken
-
-
-def _read_range(document: Any, raw: Any, pdfium: Any, own: range, ocr: str | None) -> _Part:
-    pages, broken = read_pages(document, own, raw, pdfium, ocr)
-    return pages.pack(), broken
