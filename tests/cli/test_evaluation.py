@@ -27,7 +27,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     assert all(0 < row["mrr"] <= 1 and row["hit"].keys() == {"1", "5", "10"} for row in data["rows"])
     assert all(row["em"] is None for row in data["rows"])
-    assert data["not_run"].keys() == {"em", "f1", "win_rate"}
+    assert data["not_run"].keys() == {"em", "f1", "bertscore", "win_rate"}
     return folder
 
 
@@ -173,6 +173,7 @@ def test_answers_are_judged(place: Path) -> None:
     assert code == 0, err
     assert out.splitlines()[0].split()[-4:] == ["EM", "F1", "F1", "plain"]
     assert out.splitlines()[2].split()[-3:] == ["0.0", "80.0", "80.0"]
+    assert "bertscore: no model is named (--bertscore FOLDER)" in out
     assert "not run" not in out
 
 
@@ -204,6 +205,7 @@ def test_what_is_absent_is_told_not_counted(place: Path) -> None:
         ((POLAR, "--budget", "-5"), "config", "-5"),
         ((POLAR, "--mode", "wlak"), "config", "mode"),
         ((POLAR, "--compare", "bm25", "run:walk"), "config", "run:walk"),
+        ((POLAR, "--bertscore", "folder"), "config", "needs answers"),
         ((POLAR, "--answers", "none.jsonl"), "document", "none.jsonl"),
         ((POLAR, "--judge", "llama-cpp:x.gguf"), "config", "needs two sides"),
         (("--compare", "run:bm25", "run:walk", "--judge", "heuristic"), "config", "not a language model"),

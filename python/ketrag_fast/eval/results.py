@@ -29,8 +29,8 @@ class Result:
     coverage. `found` has the documents of the context by rank, each once; `rank` is that of the first gold
     one, 0 without one. `ndcg` and `precision` are of the first ten, `average_precision` of all: documents
     outside the budget count as not found. `decided` is (gold, answered) of a question of yes, no or maybe,
-    `option_rank` the rank of the right option. `em`, `f1` (KET-RAG's) and `f1_plain` (HippoRAG's) score
-    `answer`. `why` has source and explanation of each passage of the context, if requested.
+    `option_rank` the rank of the right option. `em`, `f1` (KET-RAG's), `f1_plain` (HippoRAG's) and
+    `bertscore` score `answer`. `why` has source and explanation of each passage of the context, if requested.
     """
 
     question: str
@@ -49,6 +49,7 @@ class Result:
     em: float | None = None
     f1: float | None = None
     f1_plain: float | None = None
+    bertscore: float | None = None
     ndcg: float | None = None
     precision: float | None = None
     average_precision: float | None = None
@@ -74,7 +75,7 @@ class Result:
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"not a valid result of an evaluation: {error}") from error
         scores = (result.recall, result.ndcg, result.precision, result.average_precision)
-        numbers = (*scores, result.ms, result.em, result.f1, result.f1_plain)
+        numbers = (*scores, result.ms, result.em, result.f1, result.f1_plain, result.bertscore)
         ranks = (rank for rank in (result.rank, result.option_rank) if rank is not None)
         whole = (result.budget, result.tokens, *ranks)
         if (
@@ -123,6 +124,7 @@ METRICS: Final[Mapping[str, Callable[[Result], float | None]]] = {
     "em": partial(_of, "em"),
     "f1": partial(_of, "f1"),
     "f1_plain": partial(_of, "f1_plain"),
+    "bertscore": partial(_of, "bertscore"),
     "accuracy": _accuracy,
     "option_mrr": partial(_reciprocal, "option_rank"),
     **{f"option_hit@{cut}": partial(_hit, "option_rank", cut) for cut in OPTION_HITS},
@@ -173,7 +175,7 @@ class ResultRow:
         """Return the row as `eval --json` prints it."""
         options = self._by_cut("option_hit", OPTION_HITS)
         more = {"yes_no": self.yes_no, "ran": self.ran, "reason": self.reason}
-        answers = ("em", "f1", "f1_plain", "accuracy", "macro_f1", "option_mrr")
+        answers = ("em", "f1", "f1_plain", "bertscore", "accuracy", "macro_f1", "option_mrr")
         return {
             "mode": self.mode,
             "budget": self.budget,
@@ -232,6 +234,7 @@ _ANSWERS: Final = {
     "em": "EM",
     "f1": "F1",
     "f1_plain": "F1 plain",
+    "bertscore": "BERTScore",
     "accuracy": "accuracy",
     "macro_f1": "macro F1",
     "option_mrr": "MRR of options",

@@ -16,6 +16,7 @@ from ketrag_fast.errors import ConfigError, DocumentError
 if TYPE_CHECKING:
     from ketrag_fast.eval import Collected, ComparedRun, DataSet, Run
     from ketrag_fast.eval.answers import ModelAnswers
+    from ketrag_fast.eval.bertscore import BertScore
     from ketrag_fast.eval.judge import Judge
     from ketrag_fast.eval.run import Answerer
     from ketrag_fast.index import Index
@@ -44,6 +45,7 @@ class Evaluate(Command):
         "FILE", "score answers by EM and F1: those in FILE (JSONL), or those of --llm", nargs="?", const=""
     )
     judge: str | None = option("SPEC", "with --compare: LLM that picks the better answer")
+    bertscore: str | None = option("FOLDER", "model folder: score the answers by BERTScore", rare=True)
     substring: bool = switch("count an answer inside a longer word as covered", rare=True)
     explain: bool = switch("store why each passage was retrieved (needs --save or --json)", rare=True)
     retrieval = topic("retrieval", "query", shown=("top", "filter"), but=("mode", "budget", "deadline"))
@@ -60,6 +62,8 @@ class Evaluate(Command):
             raise ConfigError("--judge needs two sides to compare", hint="name them: --compare A B")
         if self.explain and (self.compare is not None or not self.json) and self.save is None:
             raise ConfigError("--explain needs a place for its reasons", hint="add --save FOLDER or --json")
+        if self.bertscore is not None and self.answers is None:
+            raise ConfigError("--bertscore needs answers", hint="name them: --answers FILE")
         modes = _modes(self)
         budgets = _budgets(self.budget or _BUDGETS)
         settings = options.build_settings_of(self)
@@ -68,6 +72,8 @@ class Evaluate(Command):
         dataset = options.load_data_set(self.dataset)
         answers, warnings = _answers(self, dataset)
         asked: ModelAnswers | None = None
+        scorer = _scorer(self)
+        scored = {} if scorer is None else {"bertscore_model": scorer.about}
         if not self.quiet:
             for warning in (*dataset.warnings, *warnings):
                 output.warn(warning)
@@ -88,8 +94,10 @@ class Evaluate(Command):
                 answer=answers,
                 explain=self.explain,
             )
+            if scorer is not None:
+                found = scorer.judge(found, dataset)
             if self.save is not None:
-                more: dict[str, Any] = {"substring": self.substring, "top": settings.top}
+                more: dict[str, Any] = {"substring": self.substring, "top": settings.top, **scored}
                 if asked is not None:
                     more["answers"] = asked.about()
                 save(Path(self.save), describe(dataset, index.stats(), **more), dataset, found)
@@ -107,6 +115,7 @@ class Evaluate(Command):
                 "questions": len(dataset.questions),
                 "rows": [row.as_dict() for row in rows],
                 "not_run": absent,
+                **scored,
             }
             if self.explain:
                 data["results"] = [result.to_json() for result in found.results]
@@ -152,14 +161,25 @@ def _answers(command: Evaluate, dataset: DataSet) -> tuple[Answerer | None, tupl
     return answers, answers.warnings
 
 
+def _scorer(command: Evaluate) -> BertScore | None:
+    """Return the model of --bertscore, before the work starts that a wrong folder would waste."""
+    if command.bertscore is None:
+        return None
+    from ketrag_fast.eval.bertscore import BertScore
+
+    return BertScore(command.bertscore)
+
+
 def _absent(command: Evaluate, dataset: DataSet) -> dict[str, str]:
     """Return the scores that were not computed, with the reason."""
     absent: dict[str, str] = {}
     if not any(question.answers for question in dataset.questions):
         reason = "the data set has no gold answers"
-        return dict.fromkeys(("em", "f1", "win_rate"), reason)
+        return dict.fromkeys(("em", "f1", "bertscore", "win_rate"), reason)
     if command.answers is None:
         absent |= dict.fromkeys(("em", "f1"), "no answers to score (--answers FILE, or --answers --llm SPEC)")
+    if command.bertscore is None:
+        absent["bertscore"] = "no model is named (--bertscore FOLDER)"
     absent["win_rate"] = "needs two sides and a judge (--compare A B --answers FILE --judge SPEC)"
     return absent
 

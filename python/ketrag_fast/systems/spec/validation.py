@@ -23,7 +23,7 @@ LISTS: Final = ("auto", "all")
 """The values of the setting `modes` in addition to names of modes."""
 _WORDS: Final = """
 allow_host allow_origin allow_write answer_queue answer_seconds answer_tokens answer_with answers
-apart batch build builds cache_mb characters collection communities compare
+apart batch bertscore build builds cache_mb characters collection communities compare
 concurrency config count depth documents dry_run endpoint epochs examples explain files
 first fixed forget fresh glob graph grep grid heads help hop hops host html http ignore_case index
 install json judge keep keep_shards kind layout limit max_body max_budget max_connections
