@@ -91,7 +91,7 @@ def a_reply(rng: random.Random) -> str:
     rows = rng.randint(0, 4), rng.randint(0, 4)
     entities = [[_name(rng), rng.choice(("person", "place", "")), _text(rng)] for _ in range(rows[0])]
     relations = [[_name(rng), _name(rng), _text(rng), rng.choice((1, 5, "7", 2.5))] for _ in range(rows[1])]
-    text = rng.choice((_terse, _keyed, _delimited))(rng, entities, relations)
+    text = rng.choice((_terse, _keyed))(rng, entities, relations)
     for _ in range(rng.randint(0, 3)):
         text = rng.choice(_BREAKS)(rng, text)
     return text
@@ -123,14 +123,6 @@ def _keyed(rng: random.Random, entities: list[Any], relations: list[Any]) -> str
     if rng.random() < 0.2:
         value = {"result": value}
     return json.dumps(value, indent=rng.choice((None, 2)))
-
-
-def _delimited(rng: random.Random, entities: list[Any], relations: list[Any]) -> str:
-    rows = [("entity", *row) for row in entities] + [("relationship", *row) for row in relations]
-    if rows and rng.random() < 0.3:
-        rows.append(rng.choice(rows)[:2])
-    body = "##\n".join("(" + "<|>".join(str(field) for field in row) + ")" for row in rows)
-    return body + rng.choice(("<|COMPLETE|>", "", "##"))
 
 
 def _odd(rng: random.Random, rows: list[Any]) -> Any:

@@ -298,7 +298,7 @@ class Train(Command):
         "ketrag train cg-rag dataset/ -i docs-index --epochs 5 --share 0.1",
         "ketrag retrieve QUERY --mode cg-rag-trained -o lesegr_weights=weights.safetensors",
     )
-    system: str = argument("SYSTEM", f"system to train: {', '.join(registry().learning) or 'none installed'}")
+    system: str = argument("SYSTEM", lambda: f"system to train: {', '.join(registry().learning) or 'none'}")
     dataset: str = argument("DATASET", "folder in BEIR layout with qrels.tsv")
     out: str | None = option("FILE", "file for the weights (default: named by the system)")
     share: str = option("X", "share of the judged queries to use (default 1; paper: 0.1)", default="1")

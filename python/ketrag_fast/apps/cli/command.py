@@ -24,8 +24,8 @@ _MOST_CHOICES: Final = 5
 _TYPES: Final = {"int": int, "float": float}
 
 
-def argument(metavar: str | None, help: str, **about: Any) -> Any:  # noqa: A002 - as in argparse
-    """Declare a positional argument; `about` are keywords of argparse."""
+def argument(metavar: str | None, help: str | Callable[[], str], **about: Any) -> Any:  # noqa: A002 - as in argparse
+    """Declare a positional argument; `about` are keywords of argparse. A function is called for the help."""
     return field(metadata={"flags": None, "about": {"metavar": metavar, "help": help, **about}})
 
 
@@ -157,6 +157,7 @@ def _add(parser: CommandParser, group: Any, dest: str, declared: Field[Any]) -> 
     flags, kind = declared.metadata["flags"], str(declared.type)
     about = {name: value for name, value in declared.metadata["about"].items() if value is not None}
     about |= {"type": _TYPES[kind.split()[0]]} if kind.split()[0] in _TYPES else {}
+    about |= {"help": about["help"]()} if callable(about["help"]) else {}
     if flags is None:  # a positional argument
         about |= {"nargs": "?"} if kind.endswith(" | None") else {}
         group.add_argument(dest, **about)
