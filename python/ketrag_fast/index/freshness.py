@@ -13,7 +13,6 @@ from ketrag_fast.errors import IndexLocked, KetragError, ReadOnly
 from ketrag_fast.storage import read_only as reading
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.source_files import SourceStamps, base_of, path_hash, read_stamps
-from ketrag_fast.types.wording import counted
 
 if TYPE_CHECKING:
     from ketrag_fast.base.config import Settings
@@ -63,6 +62,8 @@ class Freshness:
             return None
         parts = []
         if self.changes:
+            from ketrag_fast.types.wording import counted
+
             parts.append(f"{counted(self.changes, 'file')} changed since the index was built")
         if self.missing:
             names = ", ".join(self.missing[:3])
