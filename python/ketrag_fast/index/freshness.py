@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ketrag_fast import _core
 from ketrag_fast.errors import IndexLocked, KetragError, ReadOnly
-from ketrag_fast.storage import read_only as reading
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.source_files import SourceStamps, base_of, path_hash, read_stamps
 
@@ -234,8 +233,10 @@ class PastBuild:
 
 def past_builds(folder: Path, most: int) -> list[PastBuild]:
     """Return at most `most` builds, newest first. Altered rows are skipped."""
+    from ketrag_fast.storage import read_only  # imported here because few queries look at past builds
+
     found = []
-    for started, seconds, generation, report in reading.runs(Layout(folder), most):
+    for started, seconds, generation, report in read_only.runs(Layout(folder), most):
         try:
             found.append(_past_build(started, seconds, generation, json.loads(report)))
         except _WRONG:
