@@ -34,7 +34,6 @@ from ketrag_fast.systems.spec.drawing import (
     PASSAGE,
     Column,
     DrawableGraph,
-    GraphSource,
     GraphTables,
     NodeBlock,
 )
@@ -45,7 +44,7 @@ from ketrag_fast.systems.spec.stage import (
     StageContext,
     StageInputs,
 )
-from ketrag_fast.systems.spec.system import REST, Channel, ChannelQuery, Recipe, Share, System
+from ketrag_fast.systems.spec.system import REST, Channel, ChannelQuery, GraphSource, Recipe, Share, System
 from ketrag_fast.types import Document
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from ketrag_fast import Document, Index, Settings
-from ketrag_fast.storage.threads import map_threads
+from ketrag_fast.base.memory import map_threads
 from tests.process import POLAR
 
 THREADS: Final = 16

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Final
 
 import pytest
+
+from tests.process import POLAR, environment
 
 SLOW: Final = {
     "asyncio",
@@ -46,14 +49,19 @@ OPTIONAL: Final = {
 }
 
 
-def loaded(code: str) -> set[str]:
-    """Return the top-level modules that a new interpreter loads for `code` and not for its own start."""
+def modules(code: str, *arguments: str) -> set[str]:
+    """Return the modules that a new interpreter loads for `code` and not for its own start."""
     lines = (
-        "import sys\nbefore = set(sys.modules)\n"
-        f"{code}\nprint(*{{name.split('.')[0] for name in set(sys.modules) - before}})"
+        f"import sys\nbefore = set(sys.modules)\n{code}\nprint(*set(sys.modules) - before, file=sys.stderr)"
     )
-    done = subprocess.run([sys.executable, "-c", lines], capture_output=True, text=True, check=True)
-    return set(done.stdout.split())
+    command = [sys.executable, "-c", lines, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment())
+    return set(done.stderr.splitlines()[-1].split())
+
+
+def loaded(code: str) -> set[str]:
+    """Return the top-level names of `modules`."""
+    return {name.split(".")[0] for name in modules(code)}
 
 
 def test_the_package_alone_loads_neither_numpy_nor_its_core() -> None:
@@ -78,3 +86,14 @@ def test_the_class_and_the_command_load_nothing_that_few_calls_need(code: str) -
     assert "ketrag_fast" in names
     assert names & SLOW == set()
     assert names & OPTIONAL == set()
+
+
+def test_plain_commands_import_only_what_they_need(tmp_path: Path) -> None:
+    code = "from ketrag_fast.apps.cli.main import main\nassert main(sys.argv[1:]) == 0"
+    index = str(tmp_path / "index")
+
+    def count(*arguments: str) -> int:
+        return sum(name.split(".")[0] == "ketrag_fast" for name in modules(code, *arguments))
+
+    assert count("index", str(POLAR / "articles"), "-i", index, "-q") <= 110
+    assert count("retrieve", "-i", index, "Who led the Fram?") <= 75

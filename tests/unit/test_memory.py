@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from ketrag_fast.base.memory import enough_memory
+from ketrag_fast.base.memory import enough_memory, map_threads
 from ketrag_fast.base.safe_io import read_regular
 from ketrag_fast.errors import IndexDamaged, KetragError, OutOfMemory
-from ketrag_fast.storage.threads import map_threads
 from tests.process import POLAR, python
 
 

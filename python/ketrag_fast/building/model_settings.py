@@ -32,6 +32,7 @@ from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.index_settings import check_embedder, settings_of, spec_here, to_build_on, with_modes
 from ketrag_fast.systems.planning import wanted_modes
 from ketrag_fast.systems.registry import registry
+from ketrag_fast.systems.shared import has_model
 from ketrag_fast.types import Failure
 
 if TYPE_CHECKING:
@@ -49,19 +50,20 @@ def settings_for(
 
     Raises if they invalidate earlier work and `rebuild` is False, or name a new model that is missing.
     """
-    from ketrag_fast.models.embedders.registry import BUILTIN, fingerprint, options_of, require
-
     earlier = settings_of(base.manifest) if base is not None else begun
     stored = to_build_on(earlier, settings) if earlier is not None else None
     settings = with_modes(settings, stored, only=rebuild)
     resolved = resolve(flags=settings.given, index=stored, presets=registry().table)
     heavy, own = resolved.needs_rebuild, resolved.settings
-    if base is not None and "embedder" in heavy and own.embedder != BUILTIN:
-        model = base.manifest.models.get("embedder")
-        if model and model["fingerprint"] == fingerprint(own.embedder, options_of(own)):  # it was moved
-            heavy = tuple(name for name in heavy if name != "embedder")
-    if (base is None or (rebuild and "embedder" in heavy)) and own.embedder != BUILTIN:
-        require(own.embedder, options_of(own))  # before any document is read
+    if has_model(own):
+        from ketrag_fast.models.embedders.registry import fingerprint, options_of, require
+
+        if base is not None and "embedder" in heavy:
+            model = base.manifest.models.get("embedder")
+            if model and model["fingerprint"] == fingerprint(own.embedder, options_of(own)):  # it was moved
+                heavy = tuple(name for name in heavy if name != "embedder")
+        if base is None or (rebuild and "embedder" in heavy):
+            require(own.embedder, options_of(own))  # before any document is read
     if base is None or rebuild or not heavy or base.manifest.documents.get("count") == 0:
         return resolved
     lines = "; ".join(f"{name} is {old!r}, not {new!r}" for name, old, new in resolved.differences)
@@ -91,14 +93,14 @@ def source_of(
 
     It is loaded on first use, which raises EndpointNotConfirmed if `trust` does not allow its endpoint.
     """
-    from ketrag_fast.models.embedders.registry import BUILTIN, options_of, parse
-
-    spec = spec_here(settings.embedder, layout)
-    if parse(spec)[0] == BUILTIN:
+    if not has_model(settings):
         yield None
         return
     from ketrag_fast.models.embedders.build_model import VectorSource
+    from ketrag_fast.models.embedders.registry import options_of, parse
 
+    spec = spec_here(settings.embedder, layout)
+    parse(spec)  # before a folder is made
     layout.work.mkdir(parents=True, exist_ok=True)
     permit = partial(trust.require, "embedder", spec, "the text of the documents")
     with VectorSource(spec, options_of(settings, limit), layout.tables, layout.work, permit) as source:

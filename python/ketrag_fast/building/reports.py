@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.base.config import Settings
-from ketrag_fast.models.ann import advice
 from ketrag_fast.storage.manifest import StageRecord
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.planning import AUTO, needs_reader, sizes_of
@@ -60,9 +59,24 @@ def warn_of_missing_parts(
             counts.setdefault(setting, {})[what] = sizes.get(size, 0)
     hints = [
         about,
-        *(advice(lists, settings.ann, int(settings.value(name))) for name, lists in counts.items()),
+        *(_missing_hnswlib(lists, settings.ann, int(settings.value(name))) for name, lists in counts.items()),
     ]
     return [hint for hint in hints if hint is not None]
+
+
+def _missing_hnswlib(counts: Mapping[str, int], choice: str, least: int) -> str | None:
+    """Return a warning if `auto` uses the exact scan only because hnswlib is not installed."""
+    many = [f"{count:,} {name}" for name, count in counts.items() if count >= least]
+    if choice != "auto" or not many:
+        return None
+    from ketrag_fast.models.ann import is_hnswlib_installed
+
+    if is_hnswlib_installed():
+        return None
+    return (
+        f"hnswlib is not installed, so {' and '.join(many)} are searched by an exact scan "
+        "(pip install 'ketrag-fast[ann]', then ketrag index --rebuild; or -o ann=exact)"
+    )
 
 
 def _missing_reader(settings: Settings) -> str | None:

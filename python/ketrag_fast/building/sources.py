@@ -17,7 +17,6 @@ from ketrag_fast.readers import Item, SourceFile, SourceFiles, find, is_glob, kn
 from ketrag_fast.readers.files import missing
 from ketrag_fast.readers.ignored import leaves_out as leaves_out
 from ketrag_fast.readers.ignored import reason
-from ketrag_fast.readers.ocr import check_ocr
 from ketrag_fast.readers.sandbox import UNCHANGED, Apart, ReadJob
 from ketrag_fast.storage.checksum import content_of
 from ketrag_fast.storage.source_files import base_of
@@ -217,7 +216,10 @@ def find_files(spec: str, settings: Settings) -> SourceFiles:
 
     Raises DocumentError if all of them are ignored, BackendMissing or ConfigError if `ocr` cannot be used.
     """
-    check_ocr(settings.ocr)
+    if settings.ocr is not None:
+        from ketrag_fast.readers.ocr import check_ocr
+
+        check_ocr(settings.ocr)
     files = find(spec, follow=settings.follow_links, exclude=settings.exclude, gitignore=settings.gitignore)
     if files.ignored and not files.files:
         raise _all_ignored(spec, settings)

@@ -15,7 +15,6 @@ from typing import Final
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.readers import FORMATS, SourceFile, readers_version
-from ketrag_fast.readers.ocr import check_ocr
 from ketrag_fast.readers.sandbox import UNCHANGED
 from ketrag_fast.storage.checksum import file_digest
 from ketrag_fast.storage.document_table import Known
@@ -157,7 +156,11 @@ def is_recorded(kind: str) -> bool:
 
 def _reader(settings: Settings) -> str:
     limits = (settings.read_text, settings.read_seconds, settings.read_memory)
-    ocr = f" {settings.ocr} {check_ocr(settings.ocr)}" if settings.ocr else ""
+    ocr = ""
+    if settings.ocr:
+        from ketrag_fast.readers.ocr import check_ocr
+
+        ocr = f" {settings.ocr} {check_ocr(settings.ocr)}"
     about = f"{readers_version()} {settings.fallback_encoding} {limits} {settings.hidden}"
     return f"{about} {settings.generated}{ocr}"
 

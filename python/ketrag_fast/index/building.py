@@ -13,7 +13,7 @@ from ketrag_fast.errors import InputError
 from ketrag_fast.index.state import IndexState
 from ketrag_fast.query.query import Filter
 from ketrag_fast.storage.layout import MERGE, Layout
-from ketrag_fast.systems.index_settings import begun_settings
+from ketrag_fast.systems.index_settings import begun_settings, check_embedder
 from ketrag_fast.systems.planning import stages_for
 
 if TYPE_CHECKING:
@@ -41,10 +41,9 @@ def build_index(
     `options` are fields of `BuildOptions`.
     """
     from ketrag_fast.building.runner import BuildOptions, build
-    from ketrag_fast.models.embedders.registry import parse
 
     if "embedder" in settings.given:
-        parse(settings.given["embedder"])  # before any document is read
+        check_embedder(settings.given["embedder"])  # before any document is read
     questions = None
     if examples is not None:
         from ketrag_fast.index.annotations import checked_examples, store_examples

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ketrag_fast import _core
 from ketrag_fast.errors import IndexLocked, KetragError, ReadOnly
-from ketrag_fast.storage import read_only as reading
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.source_files import SourceStamps, base_of, path_hash, read_stamps
-from ketrag_fast.types.wording import counted
 
 if TYPE_CHECKING:
     from ketrag_fast.base.config import Settings
@@ -63,6 +61,8 @@ class Freshness:
             return None
         parts = []
         if self.changes:
+            from ketrag_fast.types.wording import counted
+
             parts.append(f"{counted(self.changes, 'file')} changed since the index was built")
         if self.missing:
             names = ", ".join(self.missing[:3])
@@ -233,8 +233,10 @@ class PastBuild:
 
 def past_builds(folder: Path, most: int) -> list[PastBuild]:
     """Return at most `most` builds, newest first. Altered rows are skipped."""
+    from ketrag_fast.storage import read_only  # imported here because few queries look at past builds
+
     found = []
-    for started, seconds, generation, report in reading.runs(Layout(folder), most):
+    for started, seconds, generation, report in read_only.runs(Layout(folder), most):
         try:
             found.append(_past_build(started, seconds, generation, json.loads(report)))
         except _WRONG:

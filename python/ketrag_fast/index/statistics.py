@@ -21,8 +21,7 @@ from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.manifest import Manifest
 from ketrag_fast.systems.planning import embedding_stages, sizes_of
 from ketrag_fast.systems.registry import registry
-from ketrag_fast.systems.shared.document_languages import codes_of_rows
-from ketrag_fast.systems.shared.rows import documents_of
+from ketrag_fast.systems.shared.rows import codes_of_rows, documents_of
 from ketrag_fast.systems.spec.arrays import Sizes
 from ketrag_fast.systems.spec.stage import resolve
 from ketrag_fast.systems.spec.system import System

@@ -72,17 +72,6 @@ def is_hnswlib_installed() -> bool:
     return importlib.util.find_spec("hnswlib") is not None
 
 
-def advice(counts: Mapping[str, int], choice: Choice, least: int) -> str | None:
-    """Return a hint if `auto` uses the exact scan only because hnswlib is not installed."""
-    many = [f"{count:,} {name}" for name, count in counts.items() if count >= least]
-    if choice != "auto" or not many or is_hnswlib_installed():
-        return None
-    return (
-        f"hnswlib is not installed, so {' and '.join(many)} are searched by an exact scan "
-        "(pip install 'ketrag-fast[ann]', then ketrag index --rebuild; or -o ann=exact)"
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class HnswMeta:
     """The metadata stored with a graph, needed to open it."""

@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import ConfigError, EndpointNotConfirmed, KetragError
-from ketrag_fast.storage.confirmations import confirm, is_confirmed
 from ketrag_fast.storage.layout import Layout
 
 _NAMING: Final = ("embedder", "llm", "answer_llm")
@@ -65,6 +64,8 @@ class Trust:
 
     def trusts(self, address: str) -> bool:
         """Return whether the user named or confirmed an address."""
+        from ketrag_fast.storage.confirmations import is_confirmed
+
         return address in self.named or is_confirmed(self.layout, address)
 
     def require(self, setting: str, spec: str, what: str = "the query") -> None:
@@ -90,7 +91,11 @@ class Trust:
             spec = str(settings.value(name))
             try:
                 address = address_of(spec)
-                if address is not None and address in self.named and not is_confirmed(self.layout, address):
+                if address is None or address not in self.named:
+                    continue
+                from ketrag_fast.storage.confirmations import confirm, is_confirmed
+
+                if not is_confirmed(self.layout, address):
                     confirm(self.layout, address)
             except KetragError as error:
                 warnings.append(

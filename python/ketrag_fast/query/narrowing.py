@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ketrag_fast import _core
+from ketrag_fast.base.memory import map_threads
 from ketrag_fast.errors import InputError
 from ketrag_fast.kernels.text import pack
 from ketrag_fast.storage.source_files import base_of
-from ketrag_fast.storage.threads import map_threads
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

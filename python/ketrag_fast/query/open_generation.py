@@ -17,7 +17,6 @@ from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import ExtensionError, IndexDamaged, KetragError, ModeUnavailable
 from ketrag_fast.kernels.text import pack
 from ketrag_fast.models.llms.registry import Models
-from ketrag_fast.models.lru import LruCache
 from ketrag_fast.query.modes import UNREAD, missing_of, reads
 from ketrag_fast.query.passage_sources import DocumentMetadata, Places, descriptions, metadata_rows
 from ketrag_fast.storage.checksum import text_digest
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from ketrag_fast.models.cross_encoders import CrossEncoder, Extractors
     from ketrag_fast.models.embedders.query_vectors import QueryEmbedder
     from ketrag_fast.models.endpoint_trust import Trust
+    from ketrag_fast.models.lru import LruCache
     from ketrag_fast.query.document_texts import DocumentTexts
     from ketrag_fast.query.graph_view import Drawings
     from ketrag_fast.query.themes.clusters import FoundThemes
@@ -120,6 +120,8 @@ class Opened:
     @cached_property
     def themes(self) -> LruCache[FoundThemes]:
         """Cache of themes by condition (`query/themes/describe.py`)."""
+        from ketrag_fast.models.lru import LruCache
+
         return LruCache(_MOST_THEMES)
 
     def close(self) -> None:
@@ -245,6 +247,8 @@ class Opened:
 
     @cached_property
     def _masks(self) -> LruCache[FilterMask]:
+        from ketrag_fast.models.lru import LruCache
+
         return LruCache(_MOST_MASKS)
 
     @cached_property

@@ -13,8 +13,13 @@ import numpy as np
 from ketrag_fast import _core
 from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.kernels.text import unpack
-from ketrag_fast.systems.shared.document_languages import FIELD, code_of_row, codes_of_rows, language_arrays
-from ketrag_fast.systems.shared.rows import text_of
+from ketrag_fast.systems.shared.rows import (
+    LANGUAGE_FIELD,
+    code_of_row,
+    codes_of_rows,
+    language_arrays,
+    text_of,
+)
 from ketrag_fast.types.locations import Locator, location_of
 
 if TYPE_CHECKING:
@@ -79,7 +84,7 @@ class DocumentMetadata:
     def of_row(self, row: int) -> dict[str, Any]:
         """Return the metadata of a row of the documents' arrays. Raises IndexDamaged if it is not JSON."""
         code = code_of_row(self._stages, row)
-        detected = {} if code is None else {FIELD: code}
+        detected = {} if code is None else {LANGUAGE_FIELD: code}
         return {**detected, **self._stored_of(row)}
 
     def _stored_of(self, row: int) -> dict[str, Any]:
@@ -115,7 +120,7 @@ def metadata_rows(stages: Mapping[str, Arrays]) -> list[str]:
 def _add_language(metadata: str, code: str) -> str:
     """Return metadata (JSON) with the detected language first; a `language` from the source overrides it."""
     rest = metadata.lstrip()[1:].lstrip()
-    return f'{{"{FIELD}": "{code}"' + (rest if rest.startswith("}") else f", {rest}")
+    return f'{{"{LANGUAGE_FIELD}": "{code}"' + (rest if rest.startswith("}") else f", {rest}")
 
 
 def _none(_: str) -> None:

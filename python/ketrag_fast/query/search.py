@@ -14,16 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast import _core
+from ketrag_fast.base.memory import map_threads
 from ketrag_fast.query.inspect import document_title
 from ketrag_fast.query.open_generation import FilterMask, Opened, mask_of
 from ketrag_fast.query.plan import plan_query
 from ketrag_fast.query.query import Clock, Query
 from ketrag_fast.query.retrieval import run_plan
 from ketrag_fast.query.source_paths import SourceFile, SourcePaths, place_fields, without_part
-from ketrag_fast.storage.threads import map_threads
-from ketrag_fast.systems.shared.document_languages import languages_of
 from ketrag_fast.systems.shared.name_lookup import Names
-from ketrag_fast.systems.shared.rows import span_of, strings
+from ketrag_fast.systems.shared.rows import languages_of, span_of, strings
 from ketrag_fast.types import Context, Files, Hit, Hits, Match, Passage, Place
 from ketrag_fast.types.hits import ShownLine
 

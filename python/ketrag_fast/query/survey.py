@@ -29,7 +29,7 @@ from ketrag_fast.query.themes.labels import Speller, term_weights
 from ketrag_fast.query.themes.question import has_general_words_alone
 from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.shared import has_model
-from ketrag_fast.systems.shared.document_languages import languages_of
+from ketrag_fast.systems.shared.rows import languages_of
 from ketrag_fast.types import Context, Passage, Section, Theme, ThemeQuote
 
 READ: Final = 80_000

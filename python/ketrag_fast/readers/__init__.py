@@ -13,7 +13,6 @@ from typing import Any, Final, NamedTuple, TypeVar
 from ketrag_fast.errors import DocumentError, KetragError
 from ketrag_fast.readers.file_types import BY_SUFFIX, LANGUAGES, kind_of
 from ketrag_fast.readers.files import SourceFiles, find, is_glob
-from ketrag_fast.readers.jsonl import has_short_lines
 from ketrag_fast.readers.protocol import Item, Items, Reader, SourceFile
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.documents import ENCODING, DocumentBatch
@@ -57,7 +56,11 @@ class Format(NamedTuple):
         try:
             if not self.inside or file.size() <= self.inside:
                 return not self.inside
-            return not (self.alike and has_short_lines(file, self.inside))
+            if not self.alike:
+                return True
+            from ketrag_fast.readers.jsonl import has_short_lines
+
+            return not has_short_lines(file, self.inside)
         except OSError:
             return False  # reading it reports the failure
 

@@ -26,13 +26,13 @@ from numpy.typing import NDArray
 
 from ketrag_fast import _core
 from ketrag_fast._core import MappedFile
+from ketrag_fast.base.memory import map_threads
 from ketrag_fast.base.safe_io import read_regular
 from ketrag_fast.errors import IndexDamaged, InputError, KetragError
 from ketrag_fast.storage.checksum import file_digest
 from ketrag_fast.storage.durable import link_or_copy, replace_path, sync_file, write_file
 from ketrag_fast.storage.io_errors import REPAIR, unreadable
 from ketrag_fast.storage.manifest import RAW, FileRecord, path_of
-from ketrag_fast.storage.threads import map_threads
 
 Array = NDArray[Any]
 _NAME = re.compile(r"[a-z][a-z0-9_]*")

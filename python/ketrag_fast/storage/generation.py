@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ketrag_fast._core import MappedFile
+from ketrag_fast.base.memory import map_threads
 from ketrag_fast.base.safe_io import read_regular
 from ketrag_fast.errors import IndexDamaged, IndexIncompatible, IndexMissing
 from ketrag_fast.storage.arrays import Arrays, carry_hashes, check_file, open_hashes
@@ -35,7 +36,6 @@ from ketrag_fast.storage.durable import (
 from ketrag_fast.storage.io_errors import REPAIR, unreadable, writing
 from ketrag_fast.storage.layout import MERGE, Layout
 from ketrag_fast.storage.manifest import Manifest, StageRecord, content_digest, path_of, read_manifest
-from ketrag_fast.storage.threads import map_threads
 
 Verify = Literal["full", "blocks", "sizes"]
 """What is verified in addition to file sizes: everything on opening, each block on first read, or nothing."""

@@ -21,9 +21,8 @@ from ketrag_fast.base.config.settings import about_broken
 from ketrag_fast.base.config.shared import SharedSettings
 from ketrag_fast.base.entry_points import entry_points
 from ketrag_fast.errors import ConfigError, ExtensionError, KetragError
-from ketrag_fast.systems.spec.drawing import GraphSource
 from ketrag_fast.systems.spec.stage import Stage
-from ketrag_fast.systems.spec.system import Channel, Recipe, System
+from ketrag_fast.systems.spec.system import Channel, GraphSource, Recipe, System
 
 if TYPE_CHECKING:
     from importlib import metadata

@@ -14,8 +14,7 @@ from ketrag_fast.systems.shared import (
     has_model,
     lexical_stages,
 )
-from ketrag_fast.systems.spec.drawing import GraphSource
-from ketrag_fast.systems.spec.system import Channel, Recipe, Share, System
+from ketrag_fast.systems.spec.system import Channel, GraphSource, Recipe, Share, System
 
 if TYPE_CHECKING:
     from ketrag_fast.base.config import Settings

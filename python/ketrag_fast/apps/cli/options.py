@@ -23,7 +23,7 @@ from ketrag_fast.base.config import (
     names,
     parse,
 )
-from ketrag_fast.base.config.sources import DEFAULT_FILE, PREFIX
+from ketrag_fast.base.config.settings import DEFAULT_FILE, PREFIX
 from ketrag_fast.errors import ConfigError, DocumentError, EmptyQuery, IndexMissing, KetragError
 
 if TYPE_CHECKING:

@@ -26,13 +26,13 @@ from ketrag_fast.query.themes.labels import Speller, TermCounts, term_weights
 from ketrag_fast.storage.checksum import text_digest
 from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.shared import has_model
-from ketrag_fast.systems.shared.document_languages import languages_of
 from ketrag_fast.systems.shared.rows import (
     U32,
     U64,
     Arrays,
     csr,
     documents_of,
+    languages_of,
     lengths,
     read_strings,
     select_rows,

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from ketrag_fast.base.config.fields import setting
 from ketrag_fast.systems.shared import LINKS, TERMS, UNITS, VECTORS, WORDS
 from ketrag_fast.systems.spec.arrays import ANY, Sizes, array, graph, strings
-from ketrag_fast.systems.spec.drawing import GraphSource
 from ketrag_fast.systems.spec.stage import DOCUMENTS, Stage
-from ketrag_fast.systems.spec.system import Around, Channel, Recipe, Share, System, Training
+from ketrag_fast.systems.spec.system import Around, Channel, GraphSource, Recipe, Share, System, Training
 
 if TYPE_CHECKING:
     from ketrag_fast.base.config import Settings

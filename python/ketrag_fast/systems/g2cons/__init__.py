@@ -17,9 +17,8 @@ from ketrag_fast.systems.shared import (
     has_model,
 )
 from ketrag_fast.systems.spec.arrays import ANY, array, codes, graph
-from ketrag_fast.systems.spec.drawing import GraphSource
 from ketrag_fast.systems.spec.stage import Stage
-from ketrag_fast.systems.spec.system import REST, Channel, Recipe, Share, System
+from ketrag_fast.systems.spec.system import REST, Channel, GraphSource, Recipe, Share, System
 
 if TYPE_CHECKING:
     from ketrag_fast.base.config import Settings

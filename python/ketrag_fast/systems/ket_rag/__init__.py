@@ -19,9 +19,8 @@ from ketrag_fast.systems.shared import (
     search_over,
 )
 from ketrag_fast.systems.spec.arrays import ANY, Sizes, array, codes, graph, strings
-from ketrag_fast.systems.spec.drawing import GraphSource
 from ketrag_fast.systems.spec.stage import DOCUMENTS, EntityGraph, Stage
-from ketrag_fast.systems.spec.system import REST, Channel, Recipe, Share, System
+from ketrag_fast.systems.spec.system import REST, Channel, GraphSource, Recipe, Share, System
 
 if TYPE_CHECKING:
     from ketrag_fast.base.config import Settings

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from ketrag_fast.base.config.fields import setting
 from ketrag_fast.systems.shared import CHUNK_VECTORS, UNITS, VECTORS, WORDS, has_model
 from ketrag_fast.systems.spec.arrays import ANY, Sizes, array, codes, graph, strings
-from ketrag_fast.systems.spec.drawing import GraphSource
 from ketrag_fast.systems.spec.stage import DOCUMENTS, Stage
-from ketrag_fast.systems.spec.system import Channel, Recipe, Share, System
+from ketrag_fast.systems.spec.system import Channel, GraphSource, Recipe, Share, System
 
 if TYPE_CHECKING:
     from ketrag_fast.base.config import Settings

@@ -11,10 +11,9 @@ import numpy as np
 
 from ketrag_fast import _core
 from ketrag_fast.kernels.text import pack, unpack
-from ketrag_fast.systems.shared.document_languages import languages_of
 from ketrag_fast.systems.shared.graph_columns import texts_at
 from ketrag_fast.systems.shared.name_lookup import Names
-from ketrag_fast.systems.shared.rows import Arrays, row_of, strings, text_of
+from ketrag_fast.systems.shared.rows import Arrays, languages_of, row_of, strings, text_of
 
 _READ: Final = 8
 """Number of units in which the spellings of a stem are counted."""

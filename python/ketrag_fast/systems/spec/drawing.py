@@ -1,4 +1,4 @@
-"""Declaration of a system's graphs, and the forms in which they are drawn and exported.
+"""The forms in which the graphs of a system are drawn and exported.
 
 An export reads a graph as two tables, nodes and edges, in slices of rows. Node `i` is row `i` of the node
 table, and an undirected edge is listed once. Columns with these names mean the same in every graph: nodes
@@ -20,36 +20,6 @@ if TYPE_CHECKING:
 
 PASSAGE: Final = "passage"
 """The kind of nodes that are units of the index."""
-
-
-@dataclass(frozen=True, slots=True)
-class GraphSource:
-    """A graph that a system stores: `index.inspect.graph` draws it, `ketrag export` writes it.
-
-    Attributes:
-        name: the name of the graph.
-        stages: the stages that must exist.
-        help: one line: its nodes and edges.
-        add: the command that adds the graph to an index.
-        read: "module:function": from the arrays of all stages to a `DrawableGraph`.
-        tables: "module:function": from the arrays of all stages to `GraphTables`, with descriptions and
-            sources; without it, exports have the names, kinds and weights of the drawable graph.
-        order: position in lists; the first graph that an index has is the default.
-
-    Examples:
-        >>> add = "ketrag index --modes auto,mine"
-        >>> source = GraphSource("mine", ("units", "mine"), "things", add, read="my_package:read")
-        >>> source.tables is None  # exports have the names, kinds and weights of the drawable graph
-        True
-    """
-
-    name: str
-    stages: tuple[str, ...]
-    help: str
-    add: str
-    read: str
-    tables: str | None = None
-    order: int = 100
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 from ketrag_fast.systems.spec.arrays import Sizes
-from ketrag_fast.systems.spec.drawing import GraphSource
 from ketrag_fast.systems.spec.stage import Needs, Stage
 
 if TYPE_CHECKING:
@@ -243,6 +242,36 @@ class Training:
     mode: str
     setting: str
     file: str
+
+
+@dataclass(frozen=True, slots=True)
+class GraphSource:
+    """A graph that a system stores: `index.inspect.graph` draws it, `ketrag export` writes it.
+
+    Attributes:
+        name: the name of the graph.
+        stages: the stages that must exist.
+        help: one line: its nodes and edges.
+        add: the command that adds the graph to an index.
+        read: "module:function": from the arrays of all stages to a `DrawableGraph`.
+        tables: "module:function": from the arrays of all stages to `GraphTables`, with descriptions and
+            sources; without it, exports have the names, kinds and weights of the drawable graph.
+        order: position in lists; the first graph that an index has is the default.
+
+    Examples:
+        >>> add = "ketrag index --modes auto,mine"
+        >>> source = GraphSource("mine", ("units", "mine"), "things", add, read="my_package:read")
+        >>> source.tables is None  # exports have the names, kinds and weights of the drawable graph
+        True
+    """
+
+    name: str
+    stages: tuple[str, ...]
+    help: str
+    add: str
+    read: str
+    tables: str | None = None
+    order: int = 100
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,11 @@ from typing import Any, Final, Protocol
 
 from ketrag_fast.base.config import Setting, Settings
 from ketrag_fast.base.config.fields import declared_settings
-from ketrag_fast.base.config.sources import OTHER_VARIABLES, PREFIX
+from ketrag_fast.base.config.settings import OTHER_VARIABLES, PREFIX
 from ketrag_fast.errors import ConfigError, ExtensionError
 from ketrag_fast.systems.spec.arrays import ArraySpec
-from ketrag_fast.systems.spec.drawing import GraphSource
 from ketrag_fast.systems.spec.stage import DOCUMENTS, Stage
-from ketrag_fast.systems.spec.system import JOINS, REST, Channel, Recipe, System
+from ketrag_fast.systems.spec.system import JOINS, REST, Channel, GraphSource, Recipe, System
 
 LISTS: Final = ("auto", "all")
 """The values of the setting `modes` in addition to names of modes."""
