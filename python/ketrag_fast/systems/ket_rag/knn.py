@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
 from ketrag_fast.kernels.vectors import top_k
-from ketrag_fast.models.ann import Floats, HnswGraph, Report, choose, is_hnswlib_installed
+from ketrag_fast.models.ann import Floats, HnswGraph, choose, is_hnswlib_installed
 from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.ket_rag import KetRagSettings, KetRules
 from ketrag_fast.systems.shared.hnsw_proposals import kind
@@ -47,15 +47,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     semantic_k = own.knn_k - lexical_k
     exclude = None if rules.knn_repeats else _rows(lexical)
     if choose(len(nodes), settings.ann, settings.ann_from, is_hnswlib_installed()) == "hnsw":
-        semantic, similarity = nearest_rows(
-            nodes,
-            semantic_k,
-            exclude,
-            context.scratch,
-            settings.seed,
-            context.threads,
-            context.report,
-        )
+        semantic, similarity = nearest_rows(nodes, semantic_k, exclude, settings.seed, context)
     else:
         semantic, similarity = _core.cosine_knn(
             nodes, semantic_k, exclude=exclude, threads=context.threads, report=context.report
@@ -103,13 +95,7 @@ Rows = tuple[NDArray[np.uint64], NDArray[np.uint32]]
 
 
 def nearest_rows(
-    vectors: Floats,
-    k: int,
-    exclude: Rows | None,
-    scratch: Path | None,
-    seed: int,
-    threads: int = 0,
-    report: Report | None = None,
+    vectors: Floats, k: int, exclude: Rows | None, seed: int, context: StageContext
 ) -> tuple[NDArray[np.uint32], NDArray[np.float64]]:
     """Return the k nearest rows of each row, like `kernels.vectors.cosine_knn`, with hnswlib candidates.
 
@@ -126,11 +112,11 @@ def nearest_rows(
     indptr, indices = none if exclude is None else exclude
     most = int(np.diff(indptr.astype(np.int64)).max(initial=0))
     asked = min(count, wanted + 1 + most + _MARGIN)
-    with tempfile.TemporaryDirectory(dir=scratch) as folder:
-        graph = HnswGraph.build(vectors, Path(folder) / "knn", seed, report)
+    with tempfile.TemporaryDirectory(dir=context.scratch) as folder:
+        graph = HnswGraph.build(vectors, Path(folder) / "knn", seed, context.report)
         for start in range(0, count, _ROWS):
             block = np.ascontiguousarray(vectors[start : start + _ROWS])
-            found = graph.candidates(block, asked, threads)
+            found = graph.candidates(block, asked, context.threads)
             for place, query in enumerate(block):
                 row = start + place
                 others = [row, *indices[int(indptr[row]) : int(indptr[row + 1])].tolist()]
@@ -141,7 +127,7 @@ def nearest_rows(
                 if zero:
                     chosen, exact = pool[:wanted], np.zeros(min(wanted, len(pool)))
                 elif len(pool) > asked:
-                    best, sums = top_k(vectors, query[None], wanted, ids=pool, threads=threads)
+                    best, sums = top_k(vectors, query[None], wanted, ids=pool, threads=context.threads)
                     chosen, exact = best[0], sums[0]
                 else:
                     # Products in f64, summed in the order of the dimensions, as the core does.
