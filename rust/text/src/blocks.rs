@@ -2,7 +2,7 @@
 //!
 //! A document reader marks spans that are Markdown or code, because the text alone does not show it.
 //! Everything else is plain text. Its blocks are found by blank lines, indents, list marks and tabs
-//! ([`super::plain_blocks`]). The blocks of Markdown are found by its grammar ([`super::markdown`]).
+//! ([`super::plain_blocks`]). The blocks of Markdown are found by its grammar, in this module.
 
 use crate::block::{lines_end, push, DEEPEST};
 pub use crate::block::{Block, Kind, Mark, Span, NONE};
