@@ -128,7 +128,7 @@ def require_same_model(base: Generation | None, source: VectorSource | None, reb
 
 @dataclass(frozen=True, slots=True)
 class ReadingPlan:
-    """Whether a reader may be called; if not, the key of the reader whose stored replies are used."""
+    """Whether to call a reader for core chunks, or the key of the one whose stored replies to use."""
 
     asks: bool = False
     key: str | None = None

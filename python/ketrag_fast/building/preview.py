@@ -55,7 +55,7 @@ class Preview:
         }
 
 
-class _Back(Exception):
+class _Rollback(Exception):
     """Rolls a transaction back."""
 
 
@@ -71,12 +71,12 @@ def preview(path: Path, change: Change, settings: Settings, progress: Callback |
         meter = Meter("read", Limited(progress, chosen.limit_seconds, time.monotonic()), "documents")
         with Tables(layout.tables) as tables:
             before = tables.known()
-            with suppress(_Back), tables.transaction():
+            with suppress(_Rollback), tables.transaction():
                 read = change_documents(tables, change, chosen, meter)
                 characters = tables.characters_of(
                     one.key
                     for name, one in tables.known().items()
                     if name not in before or before[name].content != one.content
                 )
-                raise _Back
+                raise _Rollback
     return Preview(read.documents, read.added, read.updated, read.removed, characters, tuple(read.failures))

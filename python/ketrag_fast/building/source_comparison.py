@@ -427,7 +427,7 @@ class ComparedFiles(FileSelection):
         return is_skipped
 
     def is_unchanged(self, file: SourceFile) -> bool:
-        """Return whether the stored documents of a file are what reading it again would give."""
+        """Return whether reading a file again would give its stored documents."""
         own = self._comparison
         row = own.unchanged.find(self.task.row.number, file, own.known, own.seen)
         if row is not None:

@@ -270,7 +270,7 @@ class FileSelection:
         return False
 
     def is_unchanged(self, file: SourceFile) -> bool:
-        """Return whether the stored documents of a file are what reading it again would give."""
+        """Return whether reading a file again would give its stored documents."""
         return False
 
     def is_reported(self, path: Path) -> bool:

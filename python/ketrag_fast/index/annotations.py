@@ -1,4 +1,4 @@
-"""What users add to an index: descriptions of folders, and example questions for the web page."""
+"""Descriptions of folders and example questions, which users add to an index."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ def _drawing(place: Mapping[str, Any], bridges: Sequence[Mapping[str, Any]]) -> 
 
 
 def drawing(steps: Sequence[Drawn], words: Sequence[str]) -> str:
-    """Return boxes from left to right with their links as labels of the lines; the last is the passage."""
+    """Draw a chain as boxes from left to right, joined by labelled lines; the last is the passage."""
     width = len(steps) * _BOX + (len(steps) - 1) * _GAP + 8
     middle = 74
     out = []

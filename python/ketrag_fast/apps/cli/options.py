@@ -1,4 +1,4 @@
-"""What a parsed command means: its settings, its indexes, its progress; and hints that name them."""
+"""Resolve the settings, indexes and progress display of a parsed command, and word hints that name them."""
 
 from __future__ import annotations
 

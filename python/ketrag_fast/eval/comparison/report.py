@@ -58,7 +58,7 @@ class Outcome:
 
     @property
     def has_graph(self) -> bool:
-        """Whether entities were to be extracted from core chunks."""
+        """Whether the settings ask for entities of the core chunks."""
         return self.error is None and self.settings.get("llm", "none") != "none"
 
     def to_json(self) -> dict[str, Any]:

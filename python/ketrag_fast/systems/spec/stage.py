@@ -254,7 +254,7 @@ class Stage:
 
     @property
     def slot(self) -> str:
-        """The name by which others need it."""
+        """The name under which other stages list it in `needs`."""
         return self.provides or self.name
 
     def needed(self, settings: Settings) -> tuple[str, ...]:
