@@ -57,6 +57,7 @@ from ketrag_fast.storage.io_errors import writing
 from ketrag_fast.storage.layout import MERGE, Layout
 from ketrag_fast.storage.lock import builder_lock
 from ketrag_fast.storage.source_table import SourceRow
+from ketrag_fast.storage.source_trust import note_sources, source_trust
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.index_settings import spec_here
 from ketrag_fast.systems.planning import Planner
@@ -116,6 +117,7 @@ def merge(
             _copy_tables(target, parts, replace(plan, sources=sources), callback)
         trust = _trust(target, parts, settings)
         warnings = _warn_of_shards(shards) + _warn_of_sources(away, plan) + trust.keep(chosen)
+        warnings += note_sources(target, [spec for part in parts for spec in _confirmed(part)])
         with Tables(target.tables) as tables:
             tables.texts.read_also([part.layout for part in parts])
             with tables.transaction():
@@ -157,6 +159,12 @@ def _trust(target: Layout, parts: Sequence[MergePart], given: Settings) -> Trust
         if endpoint.trusted
     ]
     return replace(trust, named=trust.named.union(known))
+
+
+def _confirmed(part: MergePart) -> list[str]:
+    """Return the sources of a part that may be read again."""
+    trust = source_trust(part.layout)
+    return [row.spec for row in part.sources if trust.allows(row.spec)]
 
 
 def _require_distinct(paths: Sequence[Path]) -> None:

@@ -25,7 +25,7 @@ from ketrag_fast.building.model_settings import (
     settings_for,
 )
 from ketrag_fast.building.reports import remember
-from ketrag_fast.building.sources import Others, Sources, list_given
+from ketrag_fast.building.sources import Others, Sources, absolute, list_given
 from ketrag_fast.building.stages import Build
 from ketrag_fast.errors import Cancelled, KetragError, StorageFailed
 from ketrag_fast.models.endpoint_trust import Trust
@@ -45,11 +45,12 @@ from ketrag_fast.storage.layout import MERGE, Layout
 from ketrag_fast.storage.lock import builder_lock, drop_old
 from ketrag_fast.storage.published_texts import UNITS
 from ketrag_fast.storage.source_files import merged_stamps, read_stamps, write_stamps
+from ketrag_fast.storage.source_trust import note_sources
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.index_settings import begun_settings
 from ketrag_fast.systems.planning import Planner
 from ketrag_fast.systems.spec.stage import Ahead, Stage
-from ketrag_fast.types import BuildReport
+from ketrag_fast.types import BuildReport, Document
 
 if TYPE_CHECKING:
     from ketrag_fast.base.filters import Condition
@@ -143,6 +144,8 @@ def build(
             )
             stamps = read_stamps(layout) if options.quick else None
             wanted = Change(listed, options.others, options.remove, options.where, options.purge, stamps)
+            named = [absolute(os.fspath(one)) for one in listed if not isinstance(one, Document)]
+            noted += note_sources(layout, named, only=options.others == "drop")
             beginning = begin_change(tables, wanted, resolved.settings)
             deltas = None
             if is_current and options.may_be_delta:

@@ -138,6 +138,8 @@ class SourceComparison:
         elif task.action == "keep":
             self._ids.keep(task.row)
             self._keep_all(task.row)
+        elif task.action == "refuse":
+            self._keep_unread(task.row, task.why, looks=False)
 
     def _compare_documents(self, task: SourceTask) -> Iterator[Step]:
         """Compare documents that a program gave; earlier ones, which cannot be read again, stay."""
@@ -265,15 +267,16 @@ class SourceComparison:
         what = "file or folder" if Path(source.spec).suffix.lower() in BY_SUFFIX else "folder"
         self._keep_unread(source, f"the {what} is missing")
 
-    def _keep_unread(self, source: SourceRow, why: str) -> None:
+    def _keep_unread(self, source: SourceRow, why: str, *, looks: bool = True) -> None:
         """Keep the documents of a source that cannot be read, and report it."""
-        self._ids.keep(source)
+        self._ids.keep(source, looks=looks)
         count = len(self._stored_ids(source.number))
         self._keep_all(source)
         self.unchanged.keep(source.number)
         kept = "its document stays" if count == 1 else f"its {count:,} documents stay"
         more = f"; {kept} in the index (`ketrag remove` removes documents)" if count else ""
-        self._fail(Failure(source.label, "source", f"{why}{more}"))
+        name = source.label if looks else source.spec
+        self._fail(Failure(name, "source", f"{why}{more}"))
 
     def _has_lost_folder(self, source: SourceRow) -> bool:
         """Return whether a pattern that matches nothing may have lost its folder rather than its files.

@@ -19,8 +19,10 @@ from ketrag_fast.readers.ignored import leaves_out as leaves_out
 from ketrag_fast.readers.ignored import reason
 from ketrag_fast.readers.sandbox import UNCHANGED, Apart, ReadJob
 from ketrag_fast.storage.checksum import content_of
+from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.source_files import base_of
 from ketrag_fast.storage.source_table import SourceRow
+from ketrag_fast.storage.source_trust import source_trust
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.documents import FORMAT, GENERATED
@@ -42,14 +44,16 @@ class SourceTask:
     """A registered source and what is done with it.
 
     `read` reads its files; `replace` and `extend` store `documents` in place of its documents or in addition
-    to them; `keep` leaves its documents as they are; `drop` removes them and the source.
+    to them; `keep` leaves its documents as they are; `drop` removes them and the source; `refuse` keeps the
+    documents and reports `why` the files are not read.
     """
 
     row: SourceRow
-    action: Literal["read", "replace", "extend", "keep", "drop"]
+    action: Literal["read", "replace", "extend", "keep", "drop", "refuse"]
     documents: tuple[Document, ...] = ()
     restored: tuple[str, ...] | None = None
     """The paths below which removed documents are restored; empty for all of the source, None for no path."""
+    why: str = ""
 
     def restores(self, path: Path | None = None) -> bool:
         """Return whether a document that was removed is restored, given its file if it has one."""
@@ -102,7 +106,11 @@ def split_sources(sources: Sources) -> tuple[list[str], list[Document] | None]:
 def list_sources(
     tables: Tables, paths: Sequence[str], documents: Sequence[Document] | None, others: Others
 ) -> list[SourceTask]:
-    """Register the given sources, and return a task for every registered source, in order."""
+    """Register the given sources, and return a task for every registered source, in order.
+
+    Sources that are not given are read only if the user has named or confirmed them (`storage.source_trust`).
+    """
+    trust = source_trust(Layout(tables.path.parent))
     if others == "drop":
         tables.drop_altered_sources()
     given = []
@@ -110,6 +118,7 @@ def list_sources(
     registered = {}
     if others == "keep" and paths:
         registered = {row.spec: row.number for row in tables.sources() if row.kind == "path"}
+        registered = {spec: number for spec, number in registered.items() if trust.allows(spec)}
     for path in paths:
         home = _home(registered, absolute(path))
         given.append(("path", path, home or absolute(path)))
@@ -124,7 +133,8 @@ def list_sources(
         if (row.kind, row.spec) not in named:
             # Documents of a program cannot be read again, nor can those of a source on another machine.
             left = "keep" if row.kind == "documents" and others == "read" else others
-            tasks.append(SourceTask(row, left))
+            why = trust.why_not([row.spec]) if left == "read" else None
+            tasks.append(SourceTask(row, left) if why is None else SourceTask(row, "refuse", why=why))
         elif row.kind == "documents":
             action: Literal["replace", "extend"] = "replace" if others == "drop" else "extend"
             tasks.append(SourceTask(row, action, tuple(documents or ()), ()))
@@ -340,10 +350,13 @@ class UniqueIds:
         renamed = tuple((self._unique(name, own, earlier, mine), path) for name, path in files.files)
         return replace(files, files=renamed)
 
-    def keep(self, source: SourceRow) -> None:
-        """Note a source whose files are not read now: its stored documents keep their ids, too."""
+    def keep(self, source: SourceRow, *, looks: bool = True) -> None:
+        """Note a source whose files are not read now: its stored documents keep their ids, too.
+
+        Unless its files may be looked up, only the ids of stored documents are kept.
+        """
         self._kept.add(source.number)
-        if source.kind == "path":
+        if source.kind == "path" and looks:
             self._sources[source.number] = _Names(source.spec)
 
     def _unique(self, name: str, own: _Names, earlier: Sequence[_Names], mine: Container[str]) -> str:

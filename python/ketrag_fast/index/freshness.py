@@ -12,6 +12,7 @@ from ketrag_fast import _core
 from ketrag_fast.errors import IndexLocked, KetragError, ReadOnly
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.source_files import SourceStamps, base_of, path_hash, read_stamps
+from ketrag_fast.storage.source_trust import source_trust
 
 if TYPE_CHECKING:
     from ketrag_fast.base.config import Settings
@@ -34,7 +35,7 @@ class Freshness:
         missing: Sources that do not exist now; a disk may not be connected.
         emptied: Sources that have lost most of their files, perhaps for the same reason.
         updated: Whether the changes have been indexed.
-        reason: Why the changes have not been indexed; None if they have, or if there are no changes.
+        reason: Why changes have not been indexed, or why sources may not be read; None if there is no reason.
 
     Examples:
         >>> index.freshen().changes
@@ -57,7 +58,7 @@ class Freshness:
     @property
     def line(self) -> str | None:
         """The message that commands print; None if the index is up to date."""
-        if self.updated or (not self.changes and not self.missing):
+        if self.updated or not (self.changes or self.missing or self.reason):
             return None
         parts = []
         if self.changes:
@@ -73,10 +74,17 @@ class Freshness:
 
 
 def check(folder: Path) -> Freshness:
-    """Compare the files of the sources with what was indexed. Unknown sources count as unchanged."""
+    """Compare the files of the sources with what was indexed. Unknown sources count as unchanged.
+
+    Sources that the user has neither named nor confirmed are not looked at, and `reason` reports it.
+    """
     stored = read_stamps(Layout(folder))
     if stored is None:
         return Freshness()
+    trust = source_trust(Layout(folder))
+    reason = trust.why_not(spec for spec, *_ in stored.sources)
+    if not trust.confirmed:
+        return Freshness(reason=reason)
     now = _core.file_stamps(stored.paths)
     known = stored.stamps
     is_other = (now != known).any(axis=1)
@@ -88,6 +96,8 @@ def check(folder: Path) -> Freshness:
         own = slice(at + folders, at + folders + files)
         listed = slice(at, at + folders)
         at += folders + files
+        if not trust.allows(spec):
+            continue
         if not base_of(spec).exists():
             missing.append(spec)
             continue
@@ -100,7 +110,7 @@ def check(folder: Path) -> Freshness:
         if is_other[listed].any() or not is_complete:
             unpacked = stored.unpacked() if unpacked is None else unpacked
             added += _count_new(unpacked[number], folder)
-    return Freshness(changed, added, removed, tuple(missing), tuple(emptied))
+    return Freshness(changed, added, removed, tuple(missing), tuple(emptied), reason=reason)
 
 
 def _count_new(source: SourceStamps, folder: Path) -> int:

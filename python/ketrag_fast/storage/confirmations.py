@@ -1,9 +1,10 @@
-"""Endpoints that the user has confirmed for an index, stored outside of the index.
+"""What the user has confirmed: endpoints and sources of an index, settings files. Stored outside of both.
 
 An index, with every file in its folder, may come from another person. A confirmation is therefore a file
-in the user's state folder, and belongs to one absolute path, one identity and one address. The identity is a
-random number in the file `index.id`: it is not bundled, and `unbundle` draws a new one, so that an index that
-replaces another one does not inherit its confirmations. A copy is not confirmed because its path differs.
+in the user's state folder. That of an endpoint belongs to one absolute path, one identity and one address.
+The identity is a random number in the file `index.id`: it is not bundled, and `unbundle` draws a new one, so
+that an index that replaces another one does not inherit its confirmations. A copy is not confirmed because
+its path differs.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import json
 import os
 import re
 import secrets
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from ketrag_fast.base.safe_io import read_regular
 from ketrag_fast.errors import ConfigError
@@ -24,28 +26,23 @@ from ketrag_fast.storage.io_errors import writing
 from ketrag_fast.storage.layout import Layout
 
 _IDENTITY: Final = re.compile(rb"[0-9a-f]{32}\n?")
-_MOST: Final = 1 << 16
+_MOST: Final = 1 << 22
+"""Maximum size of a record in bytes; that of an index with thousands of sources has some 100 kB."""
+ENDPOINTS: Final = "endpoints"
 
 
-def state_folder() -> Path:
-    """Return the folder of the user's confirmations: below `XDG_STATE_HOME`, or the system's equivalent."""
+def state_folder(kind: str = ENDPOINTS) -> Path:
+    """Return the folder of one kind of confirmations, below `XDG_STATE_HOME` or the system's equivalent."""
     base = Path(os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_STATE_HOME", ""))
     if not base.is_absolute():
         base = Path(os.path.expanduser("~/.local/state"))  # noqa: PTH111 - Path.home() raises without a home
-    return base / "ketrag-fast" / "endpoints"
+    return base / "ketrag-fast" / kind
 
 
 def is_confirmed(layout: Layout, address: str) -> bool:
     """Return whether the user has confirmed an address for the index in this folder."""
-    identity = _identity(layout)
-    if identity is None:
-        return False
-    about = _about(layout, identity, address)
-    try:
-        found = json.loads(read_regular(_file(about), _MOST))
-    except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(found, dict) and {name: found.get(name) for name in about} == about
+    identity = identity_of(layout)
+    return identity is not None and read_record(ENDPOINTS, _about(layout, identity, address)) is not None
 
 
 def confirm(layout: Layout, address: str) -> None:
@@ -54,17 +51,40 @@ def confirm(layout: Layout, address: str) -> None:
     Raises ReadOnly or StorageFull if the state folder, or an index folder without an identity, cannot be
     written.
     """
-    identity = _identity(layout)
+    identity = identity_of(layout)
     if identity is None:
         identity = draw_identity(layout)
-    about = _about(layout, identity, address)
-    file = _file(about)
+    write_record(ENDPOINTS, _about(layout, identity, address))
+
+
+def forget(layout: Layout, address: str) -> bool:
+    """Delete a confirmation; return whether it existed."""
+    identity = identity_of(layout)
+    return identity is not None and delete_record(ENDPOINTS, _about(layout, identity, address))
+
+
+def read_record(kind: str, about: Mapping[str, str]) -> dict[str, Any] | None:
+    """Return the stored record of a confirmation; None if there is none."""
+    try:
+        found = json.loads(read_regular(_file(kind, about), _MOST))
+    except (OSError, ValueError, RecursionError):
+        return None
+    is_same = isinstance(found, dict) and {name: found.get(name) for name in about} == about
+    return found if is_same else None
+
+
+def write_record(kind: str, about: Mapping[str, str], **more: Any) -> None:
+    """Store the record of a confirmation, with the present time.
+
+    Raises ReadOnly or StorageFull if the folder cannot be written, ConfigError if there is no home folder.
+    """
+    file = _file(kind, about)
     if not file.is_absolute():
         raise ConfigError(
             "cannot store confirmations: the user has no home folder",
             hint="set XDG_STATE_HOME to an absolute path",
         )
-    record = {**about, "confirmed": dt.datetime.now(dt.UTC).isoformat(timespec="seconds")}
+    record = {**about, **more, "confirmed": dt.datetime.now(dt.UTC).isoformat(timespec="seconds")}
     with writing(file.parent):
         if not file.parent.is_dir():
             try:
@@ -75,12 +95,9 @@ def confirm(layout: Layout, address: str) -> None:
         replace_file(file, json.dumps(record, ensure_ascii=False, indent=1).encode() + b"\n")
 
 
-def forget(layout: Layout, address: str) -> bool:
-    """Delete a confirmation; return whether it existed."""
-    identity = _identity(layout)
-    if identity is None:
-        return False
-    file = _file(_about(layout, identity, address))
+def delete_record(kind: str, about: Mapping[str, str]) -> bool:
+    """Delete the record of a confirmation; return whether it existed."""
+    file = _file(kind, about)
     with writing(file.parent):
         try:
             file.unlink()
@@ -99,12 +116,13 @@ def draw_identity(layout: Layout) -> str:
             aside.replace(layout.identity)
         finally:
             aside.unlink(missing_ok=True)
-    return _identity(layout) or identity  # another process may have created an identity meanwhile
+    return identity_of(layout) or identity  # another process may have created an identity meanwhile
 
 
-def _identity(layout: Layout) -> str | None:
+def identity_of(layout: Layout) -> str | None:
+    """Return the identity of the index in a folder; None if it has none."""
     try:
-        data = read_regular(layout.identity, _MOST)
+        data = read_regular(layout.identity, 64)
     except OSError:
         return None
     return data.strip().decode("ascii") if _IDENTITY.fullmatch(data) else None
@@ -114,6 +132,6 @@ def _about(layout: Layout, identity: str, address: str) -> dict[str, str]:
     return {"index": os.path.realpath(layout.root), "identity": identity, "endpoint": address}
 
 
-def _file(about: dict[str, str]) -> Path:
+def _file(kind: str, about: Mapping[str, str]) -> Path:
     key = json.dumps(about, sort_keys=True).encode()
-    return state_folder() / f"{hashlib.blake2b(key, digest_size=16).hexdigest()}.json"
+    return state_folder(kind) / f"{hashlib.blake2b(key, digest_size=16).hexdigest()}.json"

@@ -62,7 +62,7 @@ GROUPS: Final = {
         "doctor": ("stats:Doctor", "verify every byte of an index"),
         "config": ("config:Config", "list settings and show where their values come from"),
         "models": ("models:Models", "list, check or install embedding models"),
-        "trust": ("stats:Trust", "confirm the endpoints that an index names"),
+        "trust": ("trust:Trust", "confirm endpoints and sources of an index, and settings files"),
         "completion": ("completion:Completion", "print a completion script for bash, zsh or fish"),
     },
 }

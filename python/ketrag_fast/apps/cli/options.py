@@ -290,7 +290,7 @@ class NarrowStream:
 
 # Not after "alone (": documents that are indexed alone belong in another index.
 _COMMAND: Final = re.compile(
-    r"(?<!alone \(`)\bketrag (?:index|reembed|upgrade|add|remove|documents|compact|doctor|stats|graph)"
+    r"(?<!alone \(`)\bketrag (?:index|reembed|upgrade|add|remove|documents|compact|doctor|stats|graph|trust)"
     r"(?![\w-])"
     r"(?P<rest>(?:(?!\bketrag )[^`;])*)"
 )

@@ -1,4 +1,4 @@
-"""`ketrag stats`, `diff`, `doctor` and `trust`: what an index contains, and whether it is intact."""
+"""`ketrag stats`, `diff` and `doctor`: what an index contains, and whether it is intact."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from ketrag_fast.apps.cli.command import (
     embedding,
     option,
     settings,
-    switch,
     topic,
 )
 from ketrag_fast.apps.cli.terminal import inline
 from ketrag_fast.base.config import Settings
-from ketrag_fast.errors import ConfigError, IndexMissing, KetragError
+from ketrag_fast.errors import IndexMissing, KetragError
 
 if TYPE_CHECKING:
     from ketrag_fast.models.endpoint_trust import Endpoint
@@ -173,6 +172,7 @@ class Doctor(Command):
         """Print the findings."""
         path = options.one_path(self)
         from ketrag_fast.index.health import examine
+        from ketrag_fast.index.named_sources import named_sources
 
         settings = options.query_settings_of(self)
         rows, code, named = [], 0, options.index_of(self)
@@ -190,15 +190,20 @@ class Doctor(Command):
             output.write(f"{_NAMES.get(finding.what, finding.what)}: {inline(state)}", code)
             if hint:
                 output.write(f"  {inline(hint)}", code)
-        endpoints = _endpoints(path, settings)
+        endpoints, sources = _endpoints(path, settings), named_sources(path)
         if self.json:
-            about = [endpoint.to_json() for endpoint in endpoints]
+            about = {
+                "endpoints": [endpoint.to_json() for endpoint in endpoints],
+                "sources": [source.to_json() for source in sources],
+            }
             output.write_json(
-                {"schema": "ketrag/doctor/1", "damaged": code != 0, "checks": rows, "endpoints": about}, code
+                {"schema": "ketrag/doctor/1", "damaged": code != 0, "checks": rows, **about}, code
             )
         else:
             for endpoint in endpoints:
                 output.write(f"endpoint ({endpoint.setting}): {inline(endpoint.sentence())}", code)
+            for source in sources:
+                output.write(f"source: {inline(source.sentence())}", code)
         return code
 
 
@@ -210,37 +215,3 @@ def _endpoints(path: Path, settings: Settings) -> list[Endpoint]:
         return list_endpoints(path, settings=settings)
     except KetragError:  # the findings report it
         return []
-
-
-class Trust(Command):
-    """List the endpoints that an index names, and confirm one with --endpoint: queries, and the API key if
-    one is set, may then be sent there. Nothing is sent to an endpoint that only the index names. The
-    confirmation is stored for this user, folder and index, not in the index."""
-
-    examples = (
-        "ketrag trust -i their-index",
-        "ketrag trust -i their-index --endpoint http://10.0.0.7:8080/v1",
-        "ketrag trust -i their-index --endpoint http://10.0.0.7:8080/v1 --forget",
-    )
-    endpoint: str | None = option("URL", "address to confirm")
-    forget: bool = switch("withdraw the confirmation of --endpoint")
-
-    def run(self) -> int:
-        """Change a confirmation, and print the endpoints."""
-        if self.forget and self.endpoint is None:
-            raise ConfigError("--forget needs an address", hint="name it with --endpoint URL")
-        path = options.one_path(self)
-        from ketrag_fast.index.endpoints import list_endpoints, trust_endpoint
-
-        if self.endpoint is not None:
-            trust_endpoint(path, self.endpoint, confirmed=not self.forget)
-        endpoints = list_endpoints(path)
-        if self.json:
-            rows = [endpoint.to_json() for endpoint in endpoints]
-            output.write_json({"schema": "ketrag/trust/1", "index": str(path), "endpoints": rows})
-            return 0
-        for endpoint in endpoints:
-            output.write(f"{inline(endpoint.setting)}: {inline(endpoint.sentence())}")
-        if not endpoints:
-            output.write(f"{inline(path)} names no endpoint")
-        return 0

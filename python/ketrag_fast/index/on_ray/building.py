@@ -49,6 +49,7 @@ from ketrag_fast.storage.durable import discard_folder, replace_file
 from ketrag_fast.storage.generation import current_number
 from ketrag_fast.storage.io_errors import writing
 from ketrag_fast.storage.layout import MERGE, Layout
+from ketrag_fast.storage.source_trust import note_sources
 from ketrag_fast.types import BuildReport, Failure
 
 _STARTS: Final = 4
@@ -127,7 +128,8 @@ def build(
         run = own.only(("threads", "memory", "offline", "device", "precision"))
         about = Settings(**{name: value for name, value in run.items() if name in own.given})
         with Index.merge([one.path for one in built], path, settings=about, progress=callback) as index:
-            report = _add_warnings(index, _warnings(built))
+            named = [absolute(one) for one in split_sources(sources)[0]]  # workers have noted their parts
+            report = _add_warnings(index, (*_warnings(built), *note_sources(target, named)))
         if questions is not None:
             store_examples(target.root, questions)
         discard_folder(folder)

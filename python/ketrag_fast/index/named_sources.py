@@ -1,0 +1,51 @@
+"""List the sources that an index names, and confirm that updates may read them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ketrag_fast.query.source_paths import sources_of
+from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.source_trust import confirm_sources, forget_sources, source_trust
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSource:
+    """A source that an index names, and whether the user has named or confirmed it for this index."""
+
+    spec: str
+    trusted: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields for `--json`."""
+        return asdict(self)
+
+    def sentence(self) -> str:
+        """Return a sentence about what happens with the source."""
+        return f"{self.spec} ({'confirmed' if self.trusted else 'not confirmed: it is not read'})"
+
+
+def named_sources(path: str | os.PathLike[str]) -> list[NamedSource]:
+    """Return the files, folders and globs that the index at `path` names; none if its tables are damaged."""
+    trust = source_trust(Layout(Path(path)))
+    return [NamedSource(spec, trust.allows(spec)) for spec in sources_of(Path(path))]
+
+
+def trust_sources(path: str | os.PathLike[str], *, confirmed: bool = True) -> None:
+    """Confirm that updates of the index at `path` may read all sources that it names now.
+
+    The confirmation is stored in the user's state folder for this machine, path and index; a copy of the
+    index does not inherit it. `confirmed=False` withdraws it.
+
+    Raises:
+        IndexMissing, ReadOnly: The index does not exist, or the state folder cannot be written.
+    """
+    layout = Layout(Path(path))
+    layout.require()
+    if confirmed:
+        confirm_sources(layout, sources_of(Path(path)))
+    else:
+        forget_sources(layout)
