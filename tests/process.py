@@ -90,9 +90,9 @@ def command(*argv: str, cwd: Path, **more: str) -> Done:
     from ketrag_fast.apps.cli.main import main
 
     out, err = io.StringIO(), io.StringIO()
-    before = dict(os.environ)
+    before, own = dict(os.environ), environment(**more)
     os.environ.clear()
-    os.environ.update(environment(**more))
+    os.environ.update(own)
     try:
         with chdir(cwd), redirect_stdout(out), redirect_stderr(err):
             try:

@@ -258,6 +258,17 @@ class EndpointNotConfirmed(KetragError):
     code = "endpoint_not_confirmed"
 
 
+class SettingsNotConfirmed(KetragError):
+    """The settings file of the working folder names an endpoint or a path outside, and is not confirmed.
+
+    Examples:
+        >>> SettingsNotConfirmed("ketrag.toml:1: llm names the endpoint https://example.org/v1").code
+        'settings_not_confirmed'
+    """
+
+    code = "settings_not_confirmed"
+
+
 class DeadlineExceeded(KetragError, TimeoutError):
     """A call exceeded its deadline.
 

@@ -14,6 +14,7 @@ import pytest
 
 from ketrag_fast import Document, Index, Settings
 from ketrag_fast.apps.cli.main import main
+from ketrag_fast.base.user_records import state_folder
 from ketrag_fast.errors import ConfigError, EndpointNotConfirmed, KetragError
 from ketrag_fast.index.endpoints import list_endpoints, trust_endpoint
 from ketrag_fast.storage import confirmations
@@ -122,7 +123,8 @@ def test_naming_it_is_enough_each_time(
     monkeypatch.delenv("KETRAG_EMBEDDER")
     Path("ketrag.toml").write_text(f'embedder = "{spec}"\n', "utf-8")
     clear(server)
-    assert main(words) == 0 and server.texts
+    assert main(words) == 5 and untouched(server), "the file of a folder is not the user's word"
+    assert main([*words, "--config", "ketrag.toml"]) == 0 and server.texts
 
 
 def test_another_endpoint_of_the_user_gets_the_question_alone(foreign: Path, server: Endpoint) -> None:
@@ -301,7 +303,7 @@ def test_a_record_that_makes_no_sense_confirms_nothing(
     place = built(tmp_path / "own", server)
     layout, address = Layout(place), list_endpoints(place)[0].address
     assert confirmations.is_confirmed(layout, address)
-    (file,) = confirmations.state_folder().iterdir()
+    (file,) = state_folder().iterdir()
     file.write_bytes(data)
     assert not confirmations.is_confirmed(layout, address)
     layout.identity.write_bytes(b"../../x")

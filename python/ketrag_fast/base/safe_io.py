@@ -36,8 +36,8 @@ def read_regular(path: Path, most: int = MOST) -> bytes:
 _MOST: Final = 4_000_000
 
 
-def read_toml(path: Path) -> dict[str, Any]:
-    """Parse a TOML file. Raises FileNotFoundError, or ConfigError with the reason."""
+def read_toml(path: Path) -> tuple[bytes, dict[str, Any]]:
+    """Return the content of a TOML file, and its table. Raises FileNotFoundError, or ConfigError."""
     import tomllib  # imported here to keep `--help` fast
 
     try:
@@ -51,7 +51,7 @@ def read_toml(path: Path) -> dict[str, Any]:
             raise ConfigError(f"{path} has more than {_MOST:,} bytes, too many for a settings file") from None
         raise ConfigError(f"cannot read {path}: {error.strerror}") from None
     try:
-        return tomllib.loads(data.decode("utf-8-sig"))
+        return data, tomllib.loads(data.decode("utf-8-sig"))
     except RecursionError:
         raise ConfigError(f"{path} is not readable TOML: it is nested too deeply") from None
     except ValueError as error:  # invalid TOML, invalid UTF-8, or a number with thousands of digits

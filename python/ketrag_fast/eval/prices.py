@@ -91,7 +91,7 @@ def read_prices(path: str | Path | None) -> Prices:
     """
     wanted = Path(DEFAULT_FILE if path is None else path)
     try:
-        table = read_toml(wanted)
+        _, table = read_toml(wanted)
     except FileNotFoundError:
         if path is None:
             return Prices()

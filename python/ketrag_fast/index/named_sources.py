@@ -1,15 +1,19 @@
-"""List the sources that an index names, and confirm that updates may read them."""
+"""List the sources that an index names, and confirm that updates may read them; confirm settings files."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.query.source_paths import sources_of
+from ketrag_fast.storage.confirmations import confirm_settings, forget_settings
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.source_trust import confirm_sources, forget_sources, source_trust
+
+if TYPE_CHECKING:
+    from ketrag_fast.base.config.settings_file import SettingsFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +53,15 @@ def trust_sources(path: str | os.PathLike[str], *, confirmed: bool = True) -> No
         confirm_sources(layout, sources_of(Path(path)))
     else:
         forget_sources(layout)
+
+
+def trust_settings(file: SettingsFile, *, confirmed: bool = True) -> None:
+    """Confirm that a settings file may be used with its present content; `confirmed=False` withdraws it.
+
+    Raises:
+        ReadOnly: The state folder cannot be written.
+    """
+    if confirmed:
+        confirm_settings(file)
+    else:
+        forget_settings(file)

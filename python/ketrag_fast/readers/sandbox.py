@@ -259,7 +259,7 @@ class Worker:
         self._spent = 0.0
         path = os.pathsep.join(entry for entry in sys.path if entry)
         self._child = subprocess.Popen(  # noqa: S603 - our own module
-            [sys.executable, "-m", "ketrag_fast.readers.sandbox", str(megabytes)],
+            [sys.executable, "-P", "-m", "ketrag_fast.readers.sandbox", str(megabytes)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -10,33 +10,24 @@ its path differs.
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
 import json
 import os
 import re
 import secrets
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast.base.safe_io import read_regular
+from ketrag_fast.base.user_records import ENDPOINTS, SETTINGS, read_record, record_file
 from ketrag_fast.errors import ConfigError
 from ketrag_fast.storage.durable import make_folder, replace_file, write_file
 from ketrag_fast.storage.io_errors import writing
 from ketrag_fast.storage.layout import Layout
 
+if TYPE_CHECKING:
+    from ketrag_fast.base.config.settings_file import SettingsFile
+
 _IDENTITY: Final = re.compile(rb"[0-9a-f]{32}\n?")
-_MOST: Final = 1 << 22
-"""Maximum size of a record in bytes; that of an index with thousands of sources has some 100 kB."""
-ENDPOINTS: Final = "endpoints"
-
-
-def state_folder(kind: str = ENDPOINTS) -> Path:
-    """Return the folder of one kind of confirmations, below `XDG_STATE_HOME` or the system's equivalent."""
-    base = Path(os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_STATE_HOME", ""))
-    if not base.is_absolute():
-        base = Path(os.path.expanduser("~/.local/state"))  # noqa: PTH111 - Path.home() raises without a home
-    return base / "ketrag-fast" / kind
 
 
 def is_confirmed(layout: Layout, address: str) -> bool:
@@ -63,14 +54,14 @@ def forget(layout: Layout, address: str) -> bool:
     return identity is not None and delete_record(ENDPOINTS, _about(layout, identity, address))
 
 
-def read_record(kind: str, about: Mapping[str, str]) -> dict[str, Any] | None:
-    """Return the stored record of a confirmation; None if there is none."""
-    try:
-        found = json.loads(read_regular(_file(kind, about), _MOST))
-    except (OSError, ValueError, RecursionError):
-        return None
-    is_same = isinstance(found, dict) and {name: found.get(name) for name in about} == about
-    return found if is_same else None
+def confirm_settings(file: SettingsFile) -> None:
+    """Record that a settings file may be used as it is now. Raises as `write_record`."""
+    write_record(SETTINGS, file.about)
+
+
+def forget_settings(file: SettingsFile) -> bool:
+    """Delete the confirmation of the present content of a settings file; return whether it existed."""
+    return delete_record(SETTINGS, file.about)
 
 
 def write_record(kind: str, about: Mapping[str, str], **more: Any) -> None:
@@ -78,7 +69,7 @@ def write_record(kind: str, about: Mapping[str, str], **more: Any) -> None:
 
     Raises ReadOnly or StorageFull if the folder cannot be written, ConfigError if there is no home folder.
     """
-    file = _file(kind, about)
+    file = record_file(kind, about)
     if not file.is_absolute():
         raise ConfigError(
             "cannot store confirmations: the user has no home folder",
@@ -97,7 +88,7 @@ def write_record(kind: str, about: Mapping[str, str], **more: Any) -> None:
 
 def delete_record(kind: str, about: Mapping[str, str]) -> bool:
     """Delete the record of a confirmation; return whether it existed."""
-    file = _file(kind, about)
+    file = record_file(kind, about)
     with writing(file.parent):
         try:
             file.unlink()
@@ -130,8 +121,3 @@ def identity_of(layout: Layout) -> str | None:
 
 def _about(layout: Layout, identity: str, address: str) -> dict[str, str]:
     return {"index": os.path.realpath(layout.root), "identity": identity, "endpoint": address}
-
-
-def _file(kind: str, about: Mapping[str, str]) -> Path:
-    key = json.dumps(about, sort_keys=True).encode()
-    return state_folder(kind) / f"{hashlib.blake2b(key, digest_size=16).hexdigest()}.json"

@@ -21,17 +21,16 @@ from pathlib import Path
 from typing import Final
 
 from ketrag_fast.base.safe_io import read_regular
+from ketrag_fast.base.user_records import INDEXES, read_record
 from ketrag_fast.errors import KetragError
 from ketrag_fast.storage.confirmations import (
     delete_record,
     draw_identity,
     identity_of,
-    read_record,
     write_record,
 )
 from ketrag_fast.storage.layout import Layout
 
-_KIND: Final = "indexes"
 _MACHINE_ID: Final = Path("/etc/machine-id")
 
 
@@ -68,7 +67,7 @@ def source_trust(layout: Layout) -> SourceTrust:
     """Return which sources of the index in a folder may be read."""
     root = Layout(layout.root.parent) if layout.is_generation() else layout
     identity = identity_of(root)
-    record = None if identity is None else read_record(_KIND, _about(root, identity))
+    record = None if identity is None else read_record(INDEXES, _about(root, identity))
     listed = None if record is None else record.get("sources")
     return SourceTrust(root, frozenset(map(str, listed)) if isinstance(listed, list) else frozenset())
 
@@ -84,7 +83,7 @@ def confirm_sources(layout: Layout, specs: Iterable[str], *, only: bool = False)
     if wanted == known:
         return
     identity = identity_of(layout) or draw_identity(layout)
-    write_record(_KIND, _about(layout, identity), sources=sorted(wanted))
+    write_record(INDEXES, _about(layout, identity), sources=sorted(wanted))
 
 
 def note_sources(layout: Layout, specs: Iterable[str], *, only: bool = False) -> list[str]:
@@ -104,7 +103,7 @@ def note_sources(layout: Layout, specs: Iterable[str], *, only: bool = False) ->
 def forget_sources(layout: Layout) -> bool:
     """Delete the confirmation of all sources of an index; return whether it existed."""
     identity = identity_of(layout)
-    return identity is not None and delete_record(_KIND, _about(layout, identity))
+    return identity is not None and delete_record(INDEXES, _about(layout, identity))
 
 
 def _about(layout: Layout, identity: str) -> dict[str, str]:

@@ -74,7 +74,7 @@ GROUP: Final = "ketrag.commands"
 _DESCRIPTION = "Graph indexes for retrieval, built and queried on this machine."
 EPILOG = """`ketrag COMMAND -h` shows the common options of a command, `ketrag COMMAND --help` all of them.
 Exit codes: 0 done, 1 failed or nothing found, 2 wrong usage, 3 partly done (failures are listed), 4 index
-missing, damaged or incomplete, 5 network or endpoint not allowed, 130 interrupted."""
+missing, damaged or incomplete, 5 network, endpoint or settings file not allowed, 130 interrupted."""
 _TOP_FLAGS = ("-h", "--help", "--version")
 _ELSEWHERE = {"purge": "ketrag remove --purge ID"}
 """Misleading command names, and the command to use instead."""

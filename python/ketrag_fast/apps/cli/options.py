@@ -7,7 +7,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
@@ -19,11 +19,11 @@ from ketrag_fast.base.config import (
     catalogue,
     find_setting,
     from_environment,
-    from_file,
     names,
     parse,
 )
-from ketrag_fast.base.config.settings import DEFAULT_FILE, PREFIX
+from ketrag_fast.base.config.settings import PREFIX
+from ketrag_fast.base.config.settings_file import SettingsFile, read_settings_file
 from ketrag_fast.errors import ConfigError, DocumentError, EmptyQuery, IndexMissing, KetragError
 
 if TYPE_CHECKING:
@@ -65,19 +65,29 @@ def _require_filter(text: str | None, option: str) -> None:
 
 
 def parse_settings(command: Command) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """Return the settings from flags, from the environment and from the settings file."""
-    return flags(command), from_environment(os.environ), from_file(_settings_file(command))
+    """Return the settings from flags, from the environment and from the settings file.
+
+    What the file names outside its folder need not be confirmed: the values are for display.
+    """
+    return flags(command), from_environment(os.environ), dict(settings_file(command).values)
 
 
-def _settings_file(command: Command) -> Path | None:
+def settings_file(command: Command) -> SettingsFile:
+    """Return the settings file of a command: that of --config or KETRAG_CONFIG, else ./ketrag.toml."""
     file = command.config or os.environ.get("KETRAG_CONFIG")
-    return Path(file) if file else None
+    return read_settings_file(Path(file) if file else None)
 
 
-def build_settings_of(command: Command) -> Settings:
-    """Return the settings given by the user; others come from the index or are defaults."""
-    flag, environment, file = parse_settings(command)
-    values = {**file, **environment, **flag}
+def build_settings_of(command: Command, used: Collection[str] | None = None) -> Settings:
+    """Return the settings given by the user; others come from the index or are defaults.
+
+    Raises SettingsNotConfirmed if the settings file of the working folder decides one of the `used` settings
+    (None: any) with something outside the folder that the user has not confirmed.
+    """
+    file = settings_file(command)
+    given = {**from_environment(os.environ), **flags(command)}
+    file.require_confirmed({name for name in file.values if used is None or name in used} - given.keys())
+    values = {**file.values, **given}
     if values.get("answer_llm", "") is None:  # `none` was given: no model, not even the setting llm
         values["answer_llm"] = "none"
     return Settings(**values)
@@ -96,7 +106,7 @@ def query_settings_of(command: Command, *, strict: bool = True) -> Settings:
                 f"{lost} is a build setting: the index was built with its own value",
                 hint=f"ketrag index -o {lost}=VALUE",
             )
-    values = build_settings_of(command).given
+    values = build_settings_of(command, used).given
     return Settings(**{name: value for name, value in values.items() if name in used})
 
 
@@ -290,7 +300,7 @@ class NarrowStream:
 
 # Not after "alone (": documents that are indexed alone belong in another index.
 _COMMAND: Final = re.compile(
-    r"(?<!alone \(`)\bketrag (?:index|reembed|upgrade|add|remove|documents|compact|doctor|stats|graph|trust)"
+    r"(?<!alone \(`)\bketrag (?:index|reembed|upgrade|add|remove|documents|compact|doctor|stats|graph)"
     r"(?![\w-])"
     r"(?P<rest>(?:(?!\bketrag )[^`;])*)"
 )
@@ -352,4 +362,4 @@ def _origin(error: KetragError, command: Command) -> str | None:
         return None
     if name in environment:
         return f"environment variable {PREFIX}{name.upper()}"
-    return str(_settings_file(command) or DEFAULT_FILE) if name in file else None
+    return str(settings_file(command).path) if name in file else None

@@ -27,6 +27,7 @@ _CODES = {
     "mode_unavailable": 4,
     "network_forbidden": 5,
     "endpoint_not_confirmed": 5,
+    "settings_not_confirmed": 5,
     "cancelled": 130,
 }
 PARTIAL = 3

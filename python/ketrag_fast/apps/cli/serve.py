@@ -305,7 +305,7 @@ class Mcp(Command):
     def _words(self) -> list[str]:
         """Return the command that an assistant runs, with the indexes and settings of this one."""
         own = Path(sys.executable).with_name("ketrag.exe" if os.name == "nt" else "ketrag")
-        words = [str(own)] if own.is_file() else [sys.executable, "-m", "ketrag_fast"]
+        words = [str(own)] if own.is_file() else [sys.executable, "-P", "-m", "ketrag_fast"]
         words.append("mcp")
         named = os.environ.get("KETRAG_INDEX")
         indexes = self.indexes or ((named,) if named else ())

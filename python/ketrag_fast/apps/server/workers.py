@@ -88,7 +88,7 @@ class Supervisor:
     def _start(self, worker: _Worker, selector: selectors.BaseSelector, counted: str) -> None:
         descriptor = worker.listening.fileno()
         process = subprocess.Popen(
-            [sys.executable, "-m", "ketrag_fast.apps.server.workers"],
+            [sys.executable, "-P", "-m", "ketrag_fast.apps.server.workers"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             pass_fds=(descriptor,),

@@ -8,12 +8,12 @@ from ketrag_fast.base.config.settings import (
     catalogue,
     find_setting,
     from_environment,
-    from_file,
     names,
     of_topic,
     parse,
     resolve,
 )
+from ketrag_fast.base.config.settings_file import from_file
 from ketrag_fast.base.config.shared import LEAST_MEMORY
 
 __all__ = [

@@ -19,6 +19,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from ketrag_fast.errors import ConfigError
 
 Concern = Literal["build", "read", "query", "run"]
+Reach = Literal["text", "never", "true"]
 Topic = Literal["build", "reading", "query", "embedding", "writing", "running", "common"]
 
 MOST = 2**63 - 1
@@ -44,6 +45,7 @@ def setting(
     protects: bool = False,
     flag: bool = False,
     metavar: str = "",
+    reaches: Reach = "text",
 ) -> Any:
     """Return a field of a settings class; its annotation is its type.
 
@@ -55,6 +57,8 @@ def setting(
             so that an unset variable in a command or a file never lifts the restriction.
         flag: The setting has a flag; every setting can also be given as `-o name=value`.
         metavar: Placeholder of the value in help texts, such as SPEC.
+        reaches: The values that may reach something outside the folder of a settings file, which the user
+            must confirm then: texts that name an address or a path there, no value, or `True`.
 
     Examples:
         >>> from dataclasses import dataclass
@@ -75,6 +79,7 @@ def setting(
         "protects": protects,
         "flag": flag,
         "metavar": metavar,
+        "reaches": reaches,
     }
     return field(default=default, metadata=meta)
 
@@ -101,6 +106,7 @@ class Setting:
     protects: bool = False
     flag: bool = False
     metavar: str = ""
+    reaches: Reach = "text"
 
     def expected(self) -> str:
         """Describe the values that the setting accepts, for messages."""

@@ -11,12 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from ketrag_fast.base.config.fields import Concern, Setting, Topic, declared_settings, suggest
 from ketrag_fast.base.config.shared import LEAST_MEMORY, SharedSettings
-from ketrag_fast.base.safe_io import read_toml
 from ketrag_fast.errors import ConfigError
 
 T = TypeVar("T")
@@ -277,7 +275,6 @@ OTHER_VARIABLES = frozenset(
 """Variables that are not settings: paths of the index, the settings file and the data sets, API key and
 token, the instructions of the encoder (kernels/encoder.py), instructions to avoid (rust/base/src/cpu.rs),
 and whether systems of other packages are loaded (systems/registry.py)."""
-DEFAULT_FILE = "ketrag.toml"
 
 Presets = Mapping[str, Mapping[str, Any]]
 
@@ -310,29 +307,6 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
             found[name] = parse(name, environ[variable])
         except ConfigError as error:
             raise ConfigError(f"environment variable {variable}: {error}", hint=error.hint) from None
-    return found
-
-
-def from_file(path: Path | None) -> dict[str, Any]:
-    """Read settings from a TOML file; None reads `./ketrag.toml` if it exists."""
-    wanted = Path(DEFAULT_FILE) if path is None else path
-    try:
-        table = read_toml(wanted)
-    except FileNotFoundError:
-        if path is None:
-            return {}
-        raise ConfigError(f"settings file {path} is missing") from None
-    found: dict[str, Any] = {}
-    for key, value in table.items():
-        name = find_setting(key, f" (in {wanted})")
-        spec = catalogue()[name]
-        if spec.protects and isinstance(value, str):
-            try:
-                spec.require_restriction(value)
-            except ConfigError as error:
-                raise ConfigError(f"{wanted}: {error.message}", hint=error.hint) from None
-        optional = spec.default is None
-        found[name] = None if optional and value in ("", "none") else value
     return found
 
 

