@@ -159,6 +159,6 @@ def test_pieces_cannot_repeat_an_array(good: Path, tmp_path: Path) -> None:
     every = np.concatenate(
         [arrays["pieces"].reshape(-1, 4)[:at], pieces, arrays["pieces"].reshape(-1, 4)[at + count :]]
     )
-    forge(good, tmp_path / "ix", about, {**arrays, "pieces": every})
+    forge(good, tmp_path / "ix", about, {**arrays, "pieces": every.reshape(-1)})
     with pytest.raises(IndexDamaged, match=r"pieces of units\.unit_texts_blob overlap"):
         Index.open(tmp_path / "ix")

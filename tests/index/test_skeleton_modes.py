@@ -94,7 +94,7 @@ def test_tables_and_budgets(
     whole = found.text.encode()
     assert [whole[end : end + 2] for _, _, _, _, end in printed[:-1]] == [b"\n\n"] * (len(printed) - 1)
     assert len(units) == len(found.row_tokens) == len(spans) == len(found.scores)
-    places = searcher.places(units.tolist(), [b - a for a, b in spans])
+    places = searcher.places(units, [b - a for a, b in spans])
     for (a, b), place in zip(spans, places, strict=True):
         assert whole[a:b].decode() == place[5]
     if mode == "ket":
@@ -103,7 +103,7 @@ def test_tables_and_budgets(
         assert rollover == "graph" or graph <= first
         assert rollover == "texts" or tokens - graph <= budget - first
     if rollover == "texts":
-        assert len(set(units.tolist())) == len(units)
+        assert len(set(units)) == len(units)
 
 
 def test_the_words_of_the_tables(searcher: _core.Searcher) -> None:
@@ -138,18 +138,18 @@ def test_texts_print_no_source_again(searcher: _core.Searcher) -> None:
     found = asked(searcher, "ket", 4000, rollover="texts")
     units, spans, printed = found.units, found.spans, found.sections
     begin = next(table[3] for table in printed if table[0] == "text")
-    sources = {unit for unit, span in zip(units.tolist(), spans, strict=True) if span[0] < begin}
-    texts = [unit for unit, span in zip(units.tolist(), spans, strict=True) if span[0] >= begin]
+    sources = {unit for unit, span in zip(units, spans, strict=True) if span[0] < begin}
+    texts = [unit for unit, span in zip(units, spans, strict=True) if span[0] >= begin]
     assert sources and texts and not sources & set(texts)
     room = 4000 - sum(table[2] for table in printed if table[1] == "kg") - 1
-    alone = [unit for unit in asked(searcher, "keyword", room).units.tolist() if unit not in sources]
+    alone = [unit for unit in asked(searcher, "keyword", room).units if unit not in sources]
     assert texts[: len(alone)] == alone
 
 
 def test_skeleton_alone_gives_its_sources_what_the_tables_leave(searcher: _core.Searcher) -> None:
     plain, rolled = asked(searcher, "skeleton", 1500), asked(searcher, "skeleton", 1500, rollover="texts")
     assert rolled.tokens > plain.tokens
-    assert rolled.units.tolist()[: len(plain.units)] == plain.units.tolist()
+    assert rolled.units[: len(plain.units)] == plain.units
 
 
 def test_more_entities_begin_more_tables(searcher: _core.Searcher) -> None:

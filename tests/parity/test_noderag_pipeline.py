@@ -204,8 +204,7 @@ def printed(index: Index, question: str) -> dict[str, float]:
     context = opened.searcher.answer(request, question, vector=vector).contexts[0]
     names = node_names(stages_of(index))
     nodes = [
-        unit if node == NO_NODE else node
-        for unit, node in zip(context.units.tolist(), context.nodes.tolist(), strict=True)
+        unit if node == NO_NODE else node for unit, node in zip(context.units, context.nodes, strict=True)
     ]
     passages = index.retrieve(question, mode="noderag", budget=10_000_000).passages
     return {names[node]: passage.score for node, passage in zip(nodes, passages, strict=True)}

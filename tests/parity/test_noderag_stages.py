@@ -208,10 +208,8 @@ def printed_nodes(index: Index, question: str) -> list[int]:
     opened = index._opened
     request = build_request(opened.settings, find_recipe("noderag"), [1_000_000])
     printed = opened.searcher.answer(request, question).contexts[0]
-    nodes = printed.nodes.tolist()
-    return [
-        unit if node == 2**32 - 1 else node for unit, node in zip(printed.units.tolist(), nodes, strict=True)
-    ]
+    nodes = printed.nodes
+    return [unit if node == 2**32 - 1 else node for unit, node in zip(printed.units, nodes, strict=True)]
 
 
 def nearest(index: Index, question: str, count: int) -> list[int]:

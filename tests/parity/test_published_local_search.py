@@ -95,7 +95,7 @@ def test_a_question_to_an_index_gets_the_published_tables(searcher: _core.Search
         printed = searcher.answer(request, "asked", vector=vector).contexts[0]
         text, tokens = printed.text, printed.tokens
         assert tokens == context["tokens"] <= context["budget"]
-        assert printed.units.tolist() == context["sources"]
+        assert printed.units == context["sources"]
         if context is contexts[0]:
             assert text == (FOLDER / "sample-context.txt").read_text("utf-8")
         for table, title in (("entities", "Entities"), ("relationships", "Relationships")):

@@ -132,14 +132,14 @@ def test_a_ranking_from_outside_is_printed_in_its_order(index: Index, searcher: 
     request = _core.Request("mine", [("mine", 1.0)], [4000])
     found = searcher.answer(request, QUESTION, given={"mine": ranking(7, 2, 5), "other": ranking()})
     printed = found.contexts[0]
-    assert printed.units.tolist() == [7, 2, 5]
-    assert printed.scores.tolist() == [1.0, 0.5, 0.0]
+    assert printed.units == [7, 2, 5]
+    assert printed.scores == [1.0, 0.5, 0.0]
     assert printed.sections[0][:2] == ("sources", "mine")
     nothing = searcher.answer(request, QUESTION, given={"mine": ranking()})
     assert (nothing.reason, nothing.contexts[0].text) == ("no_match", "")
     lists = [ranking(i, i + 1) for i in range(6)]
     many = searcher.answer_many(request, [QUESTION] * 6, given={"mine": lists}, threads=2)
-    assert [reply.contexts[0].units.tolist() for reply in many] == [[i, i + 1] for i in range(6)]
+    assert [reply.contexts[0].units for reply in many] == [[i, i + 1] for i in range(6)]
     with pytest.raises(InputError, match="rankings of channel mine must have one row for each question"):
         searcher.answer_many(request, [QUESTION] * 5, given={"mine": lists})
 
@@ -175,7 +175,7 @@ def test_a_ranking_from_outside_shares_a_budget_with_channels(searcher: _core.Se
     printed = searcher.answer(request, QUESTION, given={"mine": ranking(4, 9)}).contexts[0]
     assert [section[:2] for section in printed.sections] == [("text", "mine"), ("text", "bm25")]
     assert printed.tokens == sum(section[2] for section in printed.sections) <= 2000
-    assert len(set(printed.units.tolist())) == len(printed.units)
+    assert len(set(printed.units)) == len(printed.units)
     assert printed.text.count("-----Text source that may be relevant-----") == 2
 
 
@@ -184,8 +184,8 @@ def test_lists_from_outside_are_fused_with_those_of_channels(searcher: _core.Sea
     request = _core.Request("both", [("bm25", 0.5), ("mine", 0.5)], [2**62], join="fuse")
     got = searcher.answer(request, QUESTION, given={"mine": ranking(9, 4, 1)}).contexts[0]
     ids, scores = fuse_ranks([words, np.array([9, 4, 1], np.uint32)], constant=10)
-    assert got.units.tolist() == ids.tolist()
-    assert got.scores.tolist() == scores.tolist()
+    assert got.units == ids.tolist()
+    assert got.scores == scores.tolist()
     assert got.sections[0][1] == "both"
 
 
@@ -203,9 +203,9 @@ def test_proposals_are_taken_by_the_name_of_their_list(searcher: _core.Searcher)
     plain = searcher.answer(request, QUESTION).contexts[0].units
     others = np.setdiff1d(np.arange(len(searcher), dtype=np.uint32), plain)
     near = searcher.answer(request, QUESTION, near={"units": others}).contexts[0].units
-    assert not set(near.tolist()) & set(plain.tolist()) and len(near) == 2
+    assert not set(near) & set(plain) and len(near) == 2
     unread = searcher.answer(request, QUESTION, near={"keywords": others}).contexts[0].units
-    assert unread.tolist() == plain.tolist()
+    assert unread == plain
     with pytest.raises(InputError):
         searcher.answer(request, QUESTION, near={"units": others[::-1].copy()})
     with pytest.raises(InputError, match="near units must have one row for each question"):
@@ -232,6 +232,6 @@ def test_tables_after_texts_repeat_no_source(tmp_path: Path, index: Index) -> No
         names = [section[0] for section in printed.sections]
         assert names == ["text", "entities", "relationships", "sources"]
         assert printed.tokens == sum(section[2] for section in printed.sections) <= 3000
-    last = found["last"].units.tolist()
+    last = found["last"].units
     assert len(set(last)) == len(last)
-    assert len(set(found["none"].units.tolist())) < len(found["none"].units)
+    assert len(set(found["none"].units)) < len(found["none"].units)

@@ -32,7 +32,7 @@ from ketrag_fast.query.query import Query, whole
 from ketrag_fast.query.retrieval import run_plan
 from ketrag_fast.query.themes.describe import QUOTES
 from ketrag_fast.storage.layout import Layout
-from ketrag_fast.systems.shared.rows import languages_of
+from ketrag_fast.systems.shared.stored_rows import languages_of
 from ketrag_fast.types import Answer, Citation, Context, Passage, Quote
 
 if TYPE_CHECKING:

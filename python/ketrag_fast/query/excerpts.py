@@ -39,7 +39,7 @@ class Excerpts:
         location: dict[str, Any] = {}
         if len(documents) == 1:
             text = texts.text(documents[0])
-            first = texts.first_line(documents[0], text.encode())
+            first = texts.core.first_line(documents[0], text)
             start, end, location = part.range_in(self.searcher, documents[0], text)
         else:
             text, first = "\n".join(texts.text(number) for number in documents), None
@@ -72,13 +72,11 @@ class Excerpts:
     def _find(self, name: str, part: Part, filtered: FilterMask | None) -> list[int]:
         """Return the documents of a file that pass the filter, in order."""
         texts = self.searcher.opened.texts
-        fits = None if filtered is None or filtered.core is None else texts.wanted(filtered.fits)
+        fits = None if filtered is None or filtered.core is None else texts.core.documents_of(filtered.mask)
         found = [at for at in self._candidates(name) if fits is None or fits[at]]
         if part.cell is not None and len(found) > 1:
             found = [
-                at
-                for at in found
-                if part.is_in(self.searcher.opened.places.of_rows(self.searcher.rows(at), 0, 1))
+                at for at in found if part.is_in(self.searcher.opened.places.of_rows(texts.rows(at), 0, 1))
             ]
         if not found:
             raise unknown(name)
@@ -136,7 +134,7 @@ class Part:
         if self.pages is None and self.time is None and self.cell is None:
             return 0, len(text), {}
         places = searcher.opened.places
-        spans = [span for row in searcher.rows(document) for span in places.spans_of_row(row)]
+        spans = [span for row in searcher.opened.texts.rows(document) for span in places.spans_of_row(row)]
         if self.cell is not None:
             inside = [
                 one
@@ -156,7 +154,7 @@ class Part:
         if not inside:
             raise UnknownName(f"{searcher.opened.texts.names[document]} has no {what}", hint=last)
         start, end = min(one.start for one in inside), max(one.end for one in inside)
-        return start, end, places.of_rows(searcher.rows(document), start, end)
+        return start, end, places.of_rows(searcher.opened.texts.rows(document), start, end)
 
 
 def _sheet_of(spans: Sequence[Locator]) -> dict[str, Any]:

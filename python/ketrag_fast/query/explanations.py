@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast import _core
-from ketrag_fast.systems.shared.rows import languages_of
+from ketrag_fast.systems.shared.stored_rows import languages_of
 from ketrag_fast.types import Passage
 
 if TYPE_CHECKING:

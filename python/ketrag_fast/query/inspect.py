@@ -6,17 +6,16 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ketrag_fast.base.progress import Limited
 from ketrag_fast.errors import InputError, ModeUnavailable, UnknownName
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.query import whole
-from ketrag_fast.systems.shared.rows import documents_of, span_of, text_of
+from ketrag_fast.systems.shared.stored_rows import span_of, text_of
 from ketrag_fast.types import Listed, Span
 from ketrag_fast.types.wording import about_missing_name
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from ketrag_fast.base.filters import Condition
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 def document_count(opened: Opened) -> int:
     """Return the number of documents."""
-    return int(opened.generation.stages["units"]["document_count"][0])
+    return int(opened.generation.stages["units"].columns["document_count"][0])
 
 
 def documents(
@@ -42,6 +41,10 @@ def documents(
     `containing` selects documents whose id or title contains that text, ignoring case; `condition` selects
     documents by metadata; `rows` selects documents by their first row.
     """
+    import numpy as np
+
+    from ketrag_fast.systems.shared.rows import documents_of
+
     if whole("first", first) < 0 or whole("count", count) < 0:
         raise InputError("first and count must not be negative")
     units, text = opened.generation.stages["units"], containing.casefold()
@@ -74,7 +77,7 @@ def documents(
     return listed
 
 
-def document_title(units: Mapping[str, NDArray[Any]], rows: Iterable[int]) -> str:
+def document_title(units: Mapping[str, Any], rows: Iterable[int]) -> str:
     """Return the title of a document, given the rows of its sections, such as `Risks (Report › Results)`."""
     titles = [text_of(units, "document_titles", row) for row in rows]
     first = titles[0]
@@ -120,13 +123,13 @@ def find_node(opened: Opened, name: str, kind: str | None = None) -> Node:
 
 def neighbouring_units(opened: Opened, unit: int, before: int, after: int) -> list[tuple[int, Span]]:
     """Return a unit and the units before and after it in its document, in text order, with their numbers."""
-    units = opened.generation.stages["units"]
+    units = opened.generation.stages["units"].columns
     owners = units["unit_document"]
     number = _check_unit(opened, unit)
     if whole("before", before) < 0 or whole("after", after) < 0:
         raise InputError("before and after must not be negative")
-    own = int(owners[number])
-    begin, end = np.searchsorted(owners, np.array([own, own + 1], owners.dtype)).tolist()
+    own = owners[number]
+    begin, end = owners.find(own), owners.find(own + 1)
     shown = range(max(begin, number - before), min(end, number + after + 1))
     return [(one, span_of(units, one)) for one in shown]
 
@@ -142,7 +145,7 @@ def location_in_unit(opened: Opened, unit: int, start: int, end: int) -> dict[st
 
 
 def _check_unit(opened: Opened, unit: int) -> int:
-    count = len(opened.generation.stages["units"]["unit_document"])
+    count = len(opened.searcher)
     number = whole("unit", unit)
     if not 0 <= number < count:
         raise InputError(f"unit {number} does not exist", hint=f"units are numbered from 0 to {count - 1}")

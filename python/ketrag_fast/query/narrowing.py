@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from ketrag_fast import _core
 from ketrag_fast.base.memory import map_threads
 from ketrag_fast.errors import InputError
-from ketrag_fast.kernels.text import pack
 from ketrag_fast.storage.source_files import base_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from ketrag_fast.query.open_generation import Opened
     from ketrag_fast.query.source_paths import SourcePaths
 
-_BLOCK = 4 << 20
-"""Size in bytes of a block of passages that is matched at once."""
+_BLOCK = 4096
+"""Number of passages that are matched at once: a few megabytes of text."""
 
 
-def documents_of_globs(
-    opened: Opened, globs: str | Sequence[str] | None, paths: SourcePaths
-) -> NDArray[np.bool_] | None:
+def documents_of_globs(opened: Opened, globs: str | Sequence[str] | None, paths: SourcePaths) -> bytes | None:
     """Return a mask of the documents whose paths match the globs; None without a glob.
 
     The path is that of the document's file, or its id if it has no file.
@@ -38,12 +30,10 @@ def documents_of_globs(
     specs = paths.specs() if any("/" in one for one in _bare([*wanted, *unwanted])) else {}
     bases = {spec: base_of(spec) for spec in set(specs.values())}
     folders = {spec: (base.parent if base.is_file() else base).as_posix() for spec, base in bases.items()}
-    packed = pack([f"{folders[specs[name]]}/{name}" if name in specs else name for name in names])
-    matches = np.ones(len(names), bool)
-    if wanted:
-        matches = _any(wanted, packed)
+    paths_of = [f"{folders[specs[name]]}/{name}" if name in specs else name for name in names]
+    matches = _any(wanted, paths_of) if wanted else b"\1" * len(names)
     if unwanted:
-        matches &= ~_any(unwanted, packed)
+        matches = bytes(map(int.__gt__, matches, _any(unwanted, paths_of)))
     return matches
 
 
@@ -52,35 +42,24 @@ def _bare(expressions: Sequence[str]) -> list[str]:
     return [one.removeprefix("^(?:.*/)?").removesuffix("(?:[#:/].*)?$") for one in expressions]
 
 
-def _any(expressions: Sequence[str], packed: Any) -> NDArray[np.bool_]:
-    pattern = _core.Pattern("|".join(expressions))
-    return np.asarray(pattern.counts(packed, 1) > 0)
+def _any(expressions: Sequence[str], names: Sequence[str]) -> bytes:
+    return _core.Pattern("|".join(expressions)).mask(names)
 
 
 def units_of_pattern(
-    opened: Opened, pattern: _core.Pattern, units: NDArray[np.bool_] | None, check: Callable[[], object]
-) -> NDArray[np.bool_]:
+    opened: Opened, pattern: _core.Pattern, units: bytes | None, check: Callable[[], object]
+) -> bytes:
     """Return a mask of the units, all or those in a mask, that have a line matching a pattern.
 
     `check` is called between blocks and may raise.
     """
-    arrays = opened.generation.stages["units"]
-    ends = arrays["unit_texts_offsets"]
-    count = len(ends) - 1
-    cuts = [0, *(np.flatnonzero(np.diff(ends[:-1] // np.uint64(_BLOCK))) + 1).tolist(), count]
-    ranges = [(a, b) for a, b in pairwise(cuts) if b > a]
-    if units is not None:
-        ranges = [(a, b) for a, b in ranges if units[a:b].any()]
-    found = np.zeros(count, bool)
+    documents, count = opened.texts.core, len(opened.searcher)
 
-    def match(part: tuple[int, int]) -> None:
+    def match(first: int) -> bytes:
         check()
-        first, last = part
-        blob = arrays.read_bytes("unit_texts_blob", int(ends[first]), int(ends[last]))
-        found[first:last] = pattern.counts((blob, ends[first : last + 1] - ends[first]), 1) > 0
+        return documents.units_matching(pattern, first, min(first + _BLOCK, count), units)
 
-    map_threads(match, ranges, opened.threads)
-    return found if units is None else found & units
+    return b"".join(map_threads(match, range(0, count, _BLOCK), opened.threads))
 
 
 def split_globs(globs: str | Sequence[str] | None) -> tuple[list[str], list[str]]:

@@ -17,7 +17,7 @@ from ketrag_fast.kernels.text import sentence_spans
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.plan import QueryPlan
 from ketrag_fast.query.python_channels import fitted_vectors
-from ketrag_fast.systems.shared.rows import languages_of, span_of
+from ketrag_fast.systems.shared.stored_rows import languages_of, span_of
 from ketrag_fast.systems.spec.stage import resolve
 from ketrag_fast.systems.spec.system import Around, ChannelQuery
 from ketrag_fast.types import Context, Passage, Section, Span

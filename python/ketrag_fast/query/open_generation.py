@@ -10,12 +10,9 @@ from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import ExtensionError, IndexDamaged, KetragError, ModeUnavailable
-from ketrag_fast.kernels.text import pack
 from ketrag_fast.models.llms.registry import Models
 from ketrag_fast.query.modes import UNREAD, missing_of, reads
 from ketrag_fast.query.passage_sources import DocumentMetadata, Places, descriptions, metadata_rows
@@ -28,6 +25,7 @@ from ketrag_fast.systems.spec.stage import resolve
 from ketrag_fast.systems.spec.system import Inspector
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from ketrag_fast.base.filters import Check, ColumnReader, Columns, Condition
@@ -49,18 +47,26 @@ _NO_MODEL = "none"
 
 @dataclass(frozen=True, slots=True)
 class FilterMask:
-    """Units that pass a filter: boolean mask, count, and the mask in the form the core takes."""
+    """Units that pass a filter: one byte per unit, their count, and the mask in the form the core takes."""
 
-    fits: NDArray[np.bool_]
+    mask: bytes
+    """1 for each unit that passes, 0 for the others."""
     units: int
     core: _core.Mask | None
     """None if all units pass."""
 
+    @property
+    def fits(self) -> NDArray[np.bool_]:
+        """The mask as a boolean array."""
+        import numpy as np
 
-def mask_of(fits: NDArray[np.bool_]) -> FilterMask:
-    """Return the filter mask of a boolean array of units."""
-    units = int(fits.sum())
-    return FilterMask(fits, units, None if units == len(fits) else _core.Mask(fits.view(np.uint8)))
+        return np.frombuffer(self.mask, np.bool_)
+
+
+def mask_of(mask: bytes) -> FilterMask:
+    """Return the filter mask of one byte per unit."""
+    units = mask.count(1)
+    return FilterMask(mask, units, None if units == len(mask) else _core.Mask(mask))
 
 
 @dataclass(frozen=True)
@@ -167,7 +173,7 @@ class Opened:
         """The texts of the documents."""
         from ketrag_fast.query.document_texts import DocumentTexts
 
-        return DocumentTexts(self.generation.stages)
+        return DocumentTexts(self.searcher)
 
     @property
     def threads(self) -> int:
@@ -186,6 +192,8 @@ class Opened:
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Return the number of tokens of each text, in the index's encoding."""
+        from ketrag_fast.kernels.text import pack
+
         encoding = str(self.generation.manifest.settings["encoding"])
         counts: list[int] = _core.count_tokens(pack(list(texts)), encoding, 1).tolist()
         return counts
@@ -241,7 +249,7 @@ class Opened:
         mask = self._masks.known([key]).get(key)
         if mask is None:
             matches = self.columns(check).fitting(condition, check=check)
-            mask = mask_of(matches[self.generation.stages["units"]["unit_document"]])
+            mask = mask_of(matches[self.generation.stages["units"]["unit_document"]].tobytes())
             self._masks.add({key: mask})
         return mask
 

@@ -3,39 +3,35 @@
 from __future__ import annotations
 
 import json
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
 from ketrag_fast import _core
 from ketrag_fast.errors import IndexDamaged
-from ketrag_fast.kernels.text import unpack
-from ketrag_fast.systems.shared.rows import (
+from ketrag_fast.systems.shared.stored_rows import (
     LANGUAGE_FIELD,
+    Rows,
     code_of_row,
-    codes_of_rows,
     language_arrays,
     text_of,
+    texts_of,
 )
 from ketrag_fast.types.locations import Locator, location_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from ketrag_fast.storage.arrays import Arrays
 
-    Arrays = Mapping[str, NDArray[Any]]
     Write = Callable[[Any], bytes]
 
 _HOLDS: Final = "location_indptr"
 _LINES: Final = "unit_lines"
 
 
-def rows_by_name(units: Arrays) -> dict[str, list[int]]:
+def rows_by_name(units: Rows) -> dict[str, list[int]]:
     """Return the rows of each document. A document with sections has one row per section."""
     rows: dict[str, list[int]] = {}
-    for row, name in enumerate(unpack(units["document_ids_blob"], units["document_ids_offsets"])):
+    for row, name in enumerate(texts_of(units, "document_ids")):
         rows.setdefault(name, []).append(row)
     return rows
 
@@ -66,15 +62,15 @@ class DocumentMetadata:
     """
 
     def __init__(self, stages: Mapping[str, Arrays]) -> None:
-        self._stages = stages
-        self._units = stages["units"]
+        self._stages = {name: arrays.columns for name, arrays in stages.items()}
+        self._units = self._stages["units"]
         self._stored = "document_metadata_offsets" in self._units
-        self.has_any = self._stored or language_arrays(stages) is not None
+        self.has_any = self._stored or language_arrays(self._stages) is not None
         """Whether any document has metadata."""
 
     def of_unit(self, unit: int) -> dict[str, Any]:
         """Return the metadata of the document that contains a unit."""
-        return self.of_row(int(self._units["unit_document"][unit])) if self.has_any else {}
+        return self.of_row(self._units["unit_document"][unit]) if self.has_any else {}
 
     def of_document(self, name: str) -> dict[str, Any]:
         """Return the metadata of a document by its id; empty for an unknown id."""
@@ -91,7 +87,7 @@ class DocumentMetadata:
         if not self._stored:
             return {}
         ends = self._units["document_metadata_offsets"]
-        first = max(bisect_left(ends, ends[row + 1]) - 1, 0)  # the rows of other sections are empty
+        first = max(ends.find(ends[row + 1]) - 1, 0)  # the rows of other sections are empty
         try:
             metadata = json.loads(text_of(self._units, "document_metadata", first), parse_constant=_none)
         except (ValueError, RecursionError) as error:
@@ -107,10 +103,12 @@ class DocumentMetadata:
 
 def metadata_rows(stages: Mapping[str, Arrays]) -> list[str]:
     """Return the metadata of each row of the documents' arrays as JSON, with the detected language."""
-    units = stages["units"]
+    from ketrag_fast.systems.shared.rows import codes_of_rows
+
+    units = stages["units"].columns
     rows = ["{}"] * (len(units["document_ids_offsets"]) - 1)
     if "document_metadata_offsets" in units:
-        rows = unpack(units["document_metadata_blob"], units["document_metadata_offsets"])
+        rows = texts_of(units, "document_metadata")
         for at, row in enumerate(rows):
             rows[at] = row or rows[at - 1]  # the first section holds the metadata of the whole document
     codes = codes_of_rows(stages)
@@ -137,14 +135,14 @@ class Places:
     """The locators of an opened generation, if it has any."""
 
     def __init__(self, units: Arrays) -> None:
-        self._units = units
+        self._units = units.columns
         self._has_marks = _HOLDS in units
         self.has_any = self._has_marks or _LINES in units
         """Whether any document has locations."""
 
     def of_unit(self, unit: int, start: int, end: int) -> dict[str, Any]:
         """Return the location of a span of a document that begins in a unit."""
-        found = self._of(int(self._units["unit_document"][unit]), start, end) if self._has_marks else {}
+        found = self._of(self._units["unit_document"][unit], start, end) if self._has_marks else {}
         return found | self._lines(unit, start, end) if _LINES in self._units else found
 
     def of_document(self, name: str, start: int, end: int) -> dict[str, Any]:
@@ -169,7 +167,7 @@ class Places:
             text = bytes(self._units["unit_texts_blob"][offsets[0] : offsets[1]]).decode("utf-8")
             first += text.count("\n", 0, max(start - begin, 0))
             if end > stop:  # the span ends in another unit
-                last = self._units[_LINES][self._last(unit, end)][1].item()
+                last = self._units[_LINES][self._last(unit, end), 1]
             else:
                 last = first + text.count("\n", max(start - begin, 0), max(end - begin, 0))
         return {"lines": [first, last]}
@@ -194,20 +192,18 @@ class Places:
 
     def _of(self, row: int, start: int, end: int) -> dict[str, Any]:
         first, last = self._units[_HOLDS][row : row + 2].tolist()
-        spans = self._units["location_span"][first:last]
-        near = np.flatnonzero((spans[:, 0] < max(end, start + 1)) & (spans[:, 1] >= start))
-        return location_of(self._locators((near + first).tolist()), start, end)
+        spans = enumerate(self._units["location_span"][first:last].tolist(), first)
+        near = [at for at, (begin, stop) in spans if begin < max(end, start + 1) and stop >= start]
+        return location_of(self._locators(near), start, end)
 
     def _locators(self, numbers: Iterable[int]) -> list[Locator]:
         spans, labels = self._units["location_span"], self._units["location_label"]
-        return [
-            Locator(int(spans[at, 0]), int(spans[at, 1]), *self._label(int(labels[at]))) for at in numbers
-        ]
+        return [Locator(spans[at, 0], spans[at, 1], *self._label(labels[at])) for at in numbers]
 
     def _label(self, number: int) -> tuple[str, Any]:
         begin, end = self._units["location_labels_offsets"][number : number + 2].tolist()
         try:
-            kind, value = json.loads(self._units["location_labels_blob"][begin:end].tobytes())
+            kind, value = json.loads(bytes(self._units["location_labels_blob"][begin:end]))
         except (ValueError, TypeError, RecursionError) as error:
             raise IndexDamaged(
                 f"location label {number} is not valid JSON", hint="run `ketrag index --rebuild`"

@@ -12,7 +12,7 @@ from ketrag_fast.errors import Cancelled, DeadlineExceeded, ExtensionError, Ketr
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.plan import QueryPlan
 from ketrag_fast.systems.registry import OWN, registry
-from ketrag_fast.systems.shared.rows import languages_of
+from ketrag_fast.systems.shared.stored_rows import languages_of
 from ketrag_fast.systems.spec.stage import resolve
 from ketrag_fast.systems.spec.system import Channel, ChannelQuery, Rank
 

@@ -10,14 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from ketrag_fast import _core
 from ketrag_fast.errors import BackendError, BackendMissing, ConfigError, NetworkForbidden
 from ketrag_fast.query.modes import prints_once
 from ketrag_fast.query.plan import QueryPlan
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from ketrag_fast.models.cross_encoders import CrossEncoder
@@ -197,8 +196,11 @@ def _reorder(
     plan: QueryPlan, model: CrossEncoder | None, question: str, reply: _core.Reply, threads: int | None
 ) -> Ranking:
     """Return the units of a reply, with the first DEPTH reordered by a cross-encoder's scores or by date."""
+    import numpy as np
+
     printed = reply.contexts[0]
-    first, all_scores = printed.units[:DEPTH], np.asarray(printed.scores, np.float64)
+    units, all_scores = np.array(printed.units, np.uint32), np.array(printed.scores, np.float64)
+    first = units[:DEPTH]
     if (not len(first) and printed.text) or len(printed.nodes):
         raise ConfigError(f"{_wish(plan)}: mode {plan.mode.name} prints tables, which cannot be reordered")
     scores = all_scores[:DEPTH]
@@ -219,8 +221,7 @@ def _reorder(
             keys = stage["unit_keys"].reshape(-1, 2)[first].tolist()
             preferred = newest_copies_first(preferred, days, keys)
         first, scores = first[preferred], scores[preferred]
-    ids = np.concatenate([first, printed.units[DEPTH:]])
-    return ids.astype(np.uint32), np.concatenate([scores, all_scores[DEPTH:]])
+    return np.concatenate([first, units[DEPTH:]]), np.concatenate([scores, all_scores[DEPTH:]])
 
 
 def run(

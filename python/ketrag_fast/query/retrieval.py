@@ -128,15 +128,15 @@ def _build_passages(plan: QueryPlan, printed: _core.Printed) -> list[Passage]:
     else:  # a row belongs to the last section that begins before it
         channels = [next(s[1] for s in reversed(sections) if s[3] <= start) for start, _ in spans]
     runs, also_in = printed.runs, _copies(plan, printed)
-    units, nodes = printed.units.tolist(), printed.nodes.tolist() or [NO_NODE] * len(spans)
+    units, nodes = printed.units, printed.nodes or [NO_NODE] * len(spans)
     rows = [row for row, node in enumerate(nodes) if node == NO_NODE]
     sizes = [spans[row][1] - spans[row][0] for row in rows]
     places = opened.searcher.places([units[row] for row in rows], sizes, [runs[row] for row in rows])
     place_of = dict(zip(rows, places, strict=True))
     cited = _cited_sources(plan, channels, nodes)
     whole = printed.text.encode() if cited else b""
-    scores, costs = printed.scores.tolist(), printed.row_tokens.tolist()
-    relevance = printed.relevance.tolist()
+    scores, costs = printed.scores, printed.row_tokens
+    relevance = printed.relevance
     passages = []
     for row, (begin, stop) in enumerate(spans):
         fields: dict[str, Any]
@@ -184,9 +184,9 @@ def _copies(plan: QueryPlan, printed: _core.Printed) -> list[tuple[int, Copy]]:
         return []
     others = [other for _, other in printed.copies]
     places = plan.opened.searcher.places(others, [0] * len(others))
-    ends = plan.opened.generation.stages["units"]["unit_span"][:, 1]
+    spans = plan.opened.generation.stages["units"].columns["unit_span"]
     return [
-        (unit, Copy(other, document, title, start, int(ends[other])))
+        (unit, Copy(other, document, title, start, spans[other, 1]))
         for (unit, other), (_, document, title, start, *_) in zip(printed.copies, places, strict=True)
     ]
 

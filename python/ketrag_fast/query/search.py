@@ -7,11 +7,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress
 from pathlib import Path
 from typing import Any, Final
-
-import numpy as np
-from numpy.typing import NDArray
 
 from ketrag_fast import _core
 from ketrag_fast.base.memory import map_threads
@@ -21,8 +19,7 @@ from ketrag_fast.query.plan import plan_query
 from ketrag_fast.query.query import Clock, Query
 from ketrag_fast.query.retrieval import run_plan
 from ketrag_fast.query.source_paths import SourceFile, SourcePaths, place_fields, without_part
-from ketrag_fast.systems.shared.name_lookup import Names
-from ketrag_fast.systems.shared.rows import languages_of, span_of, strings
+from ketrag_fast.systems.shared.stored_rows import languages_of, span_of
 from ketrag_fast.types import Context, Files, Hit, Hits, Match, Passage, Place
 from ketrag_fast.types.hits import ShownLine
 
@@ -61,9 +58,9 @@ class Searcher:
         return SourcePaths(self.folder)
 
     @property
-    def units(self) -> Mapping[str, NDArray[Any]]:
+    def units(self) -> Mapping[str, _core.Column]:
         """The arrays of the stage `units`."""
-        return self.opened.generation.stages["units"]
+        return self.opened.generation.stages["units"].columns
 
     # ------------------------------------------------------------ ranked
 
@@ -78,12 +75,12 @@ class Searcher:
         """Return the best `count` passages for a query among those that match the globs and the pattern."""
 
         def narrow(filtered: FilterMask | None, clock: Clock) -> FilterMask | None:
-            fits = self._units(None if filtered is None else filtered.fits, globs)
+            mask = self._units(None if filtered is None else filtered.mask, globs)
             if pattern is not None:
                 from ketrag_fast.query.narrowing import units_of_pattern
 
-                fits = units_of_pattern(self.opened, pattern, fits, clock.left)
-            return filtered if fits is None else mask_of(fits)
+                mask = units_of_pattern(self.opened, pattern, mask, clock.left)
+            return filtered if mask is None else mask_of(mask)
 
         narrows = globs is not None or pattern is not None
         plan = plan_query(self.opened, path, query, narrow=narrow if narrows else None)
@@ -138,30 +135,28 @@ class Searcher:
         first = self.opened.texts.text(number).count("\n", 0, start) + 1
         return first, first + text.count("\n")
 
-    def _units(self, fits: NDArray[np.bool_] | None, globs: Globs) -> NDArray[np.bool_] | None:
+    def _units(self, mask: bytes | None, globs: Globs) -> bytes | None:
         """Return the units of a mask whose documents match the globs."""
         documents = self._documents_of(globs)
         if documents is None:
-            return fits
-        texts = self.opened.texts
-        rows = np.repeat(documents, np.diff(texts.first_row))
-        units: NDArray[np.bool_] = rows[self.units["unit_document"]]
-        return units if fits is None else units & fits
+            return mask
+        units = self.opened.texts.core.units_of(documents)
+        return units if mask is None else both(units, mask)
 
-    def _documents_of(self, globs: Globs) -> NDArray[np.bool_] | None:
+    def _documents_of(self, globs: Globs) -> bytes | None:
         if globs is None:
             return None
         from ketrag_fast.query.narrowing import documents_of_globs
 
         return documents_of_globs(self.opened, globs, self.paths)
 
-    def _documents(self, filtered: FilterMask | None, globs: Globs) -> NDArray[np.bool_] | None:
+    def _documents(self, filtered: FilterMask | None, globs: Globs) -> bytes | None:
         """Return a mask of the documents that match a filter and globs; None for all documents."""
         wanted = self._documents_of(globs)
         if filtered is None or filtered.core is None:
             return wanted
-        matches = self.opened.texts.wanted(filtered.fits)
-        return matches if wanted is None else wanted & matches
+        matches = self.opened.texts.core.documents_of(filtered.mask)
+        return matches if wanted is None else both(wanted, matches)
 
     # ------------------------------------------------------------ exact
 
@@ -199,7 +194,7 @@ class Searcher:
 
     def _match(self, found: FoundLine, files: Mapping[str, SourceFile]) -> Match:
         number = found.line.number
-        row = self.opened.texts.row_at(found.document, found.start)
+        row = self.opened.texts.core.row_at(found.document, found.start)
         location = self.opened.places.of_rows([row], found.start, found.end)
         if number is not None:
             location["lines"] = [number, number]
@@ -216,20 +211,15 @@ class Searcher:
     def title(self, document: int) -> str:
         """Return the title of a document."""
         if document not in self._titles:
-            self._titles[document] = document_title(self.units, self.rows(document))
+            self._titles[document] = document_title(self.units, self.opened.texts.rows(document))
         return self._titles[document]
-
-    def rows(self, document: int) -> range:
-        """Return the rows of a document in the documents' arrays."""
-        first, last = self.opened.texts.first_row[document : document + 2].tolist()
-        return range(first, last)
 
     def files(self, filtered: FilterMask | None, globs: Globs) -> Files:
         """Return the files of the documents that match a filter and globs, in index order."""
         texts, wanted = self.opened.texts, self._documents(filtered, globs)
         specs = self.paths.specs()
         first: dict[str, int] = {}
-        for at in range(len(texts)) if wanted is None else np.flatnonzero(wanted).tolist():
+        for at in range(len(texts)) if wanted is None else compress(range(len(texts)), wanted):
             name = texts.names[at]  # a sheet is listed once, by its first row
             first.setdefault(without_part(name) if name in specs else name, at)
         files = self.paths.of(texts.names[at] for at in first.values())
@@ -265,33 +255,25 @@ class FoundLine:
 def matching_lines(
     opened: Opened,
     pattern: _core.Pattern,
-    wanted: NDArray[np.bool_] | None,
+    wanted: bytes | None,
     limit: int | None,
     check: Callable[[], object],
 ) -> Iterator[FoundLine]:
     """Yield at most `limit` matching lines of the wanted documents, in index order."""
     most = _ENDLESS if limit is None else limit
-    texts = opened.texts
+    documents = opened.texts.core
 
-    def find(numbers: NDArray[np.int64]) -> list[FoundLine]:
+    def find(block: tuple[int, int]) -> list[FoundLine]:
         check()
-        blob, offsets = texts.read_block(numbers)
-        rows = pattern.lines((blob, offsets), _ENDLESS, most)
-        begins: dict[int, int | None] = {}
-        found = []
-        for string, line, start, end, text, cut, marks in rows:
-            document = int(numbers[string])
-            if document not in begins:
-                data = blob[int(offsets[string]) : int(offsets[string + 1])].tobytes()
-                begins[document] = texts.first_line(document, data)
-            first = begins[document]
-            number = None if first is None else first + line
-            shown = ShownLine(text, tuple(marks), number, cut)
-            found.append(FoundLine(document, start, end, shown, line + 1))
-        return found
+        return [
+            FoundLine(document, start, end, ShownLine(text, tuple(marks), number, cut), line)
+            for document, start, end, text, cut, marks, line, number in documents.lines(
+                pattern, *block, wanted, most
+            )
+        ]
 
     count = 0
-    for found in _in_order(find, texts.blocks(wanted), opened):
+    for found in _in_order(find, documents.blocks(wanted), opened):
         yield from found[: most - count]
         count += len(found)
         if count >= most:
@@ -299,21 +281,21 @@ def matching_lines(
 
 
 def matching_counts(
-    opened: Opened,
-    pattern: _core.Pattern,
-    wanted: NDArray[np.bool_] | None,
-    check: Callable[[], object],
+    opened: Opened, pattern: _core.Pattern, wanted: bytes | None, check: Callable[[], object]
 ) -> list[tuple[int, int]]:
     """Return the wanted documents that have matching lines, with the number of matching lines of each."""
-    texts = opened.texts
+    documents = opened.texts.core
 
-    def count(numbers: NDArray[np.int64]) -> list[tuple[int, int]]:
+    def count(block: tuple[int, int]) -> list[tuple[int, int]]:
         check()
-        counts = pattern.counts(texts.read_block(numbers), _ENDLESS)
-        has = np.flatnonzero(counts)
-        return list(zip(numbers[has].tolist(), counts[has].tolist(), strict=True))
+        return documents.counts(pattern, *block, wanted)
 
-    return [row for rows in _in_order(count, texts.blocks(wanted), opened) for row in rows]
+    return [row for rows in _in_order(count, documents.blocks(wanted), opened) for row in rows]
+
+
+def both(first: bytes, second: bytes) -> bytes:
+    """Return the rows that two masks of equal length select."""
+    return (int.from_bytes(first) & int.from_bytes(second)).to_bytes(len(first))
 
 
 def _in_order(work: Callable[[Any], Any], blocks: list[Any], opened: Opened) -> Iterator[Any]:
@@ -328,7 +310,9 @@ class Snippets:
 
     def __init__(self, opened: Opened, question: str) -> None:
         stages = opened.generation.stages
-        self._languages = languages_of(stages.get("links", stages.get("words")))
+        self._languages = languages_of(
+            stage.columns if (stage := stages.get("links", stages.get("words"))) else None
+        )
         keywords = dict.fromkeys(_core.lexical_keywords(question, languages=self._languages))
         self._weights = _rarities(opened, list(keywords))
         self._pairs = [word for word in keywords if _PAIR.match(word)]
@@ -412,15 +396,8 @@ def _pieces(text: str) -> list[tuple[int, str]]:
 
 def _rarities(opened: Opened, keywords: Sequence[str]) -> Mapping[str, float]:
     """Return a weight for each keyword, higher for keywords that fewer passages have."""
-    links = opened.generation.stages.get("links")
-    if links is None or not keywords:
+    if "links" not in opened.generation.stages or not keywords:
         return dict.fromkeys(keywords, 1.0)
-    names = Names(*strings(links, "keywords"), case=str.lower)
-    ends = links["keyword_units_indptr"]
     units = len(opened.searcher)
-    weights = {}
-    for word in keywords:
-        at = names.find(word)
-        count = 0 if at is None else int(np.diff(ends[at : at + 2])[0])
-        weights[word] = math.log1p(units / (1 + count))
-    return weights
+    counts = opened.searcher.keyword_units(keywords)
+    return {word: math.log1p(units / (1 + count)) for word, count in zip(keywords, counts, strict=True)}

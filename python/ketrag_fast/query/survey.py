@@ -29,7 +29,7 @@ from ketrag_fast.query.themes.labels import Speller, term_weights
 from ketrag_fast.query.themes.question import has_general_words_alone
 from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.shared import has_model
-from ketrag_fast.systems.shared.rows import languages_of
+from ketrag_fast.systems.shared.stored_rows import languages_of
 from ketrag_fast.types import Context, Passage, Section, Theme, ThemeQuote
 
 READ: Final = 80_000
@@ -178,7 +178,7 @@ class _Survey:
     def _read(self, ranked: _core.Printed) -> list[_Read]:
         """Read the sentences of the ranked passages."""
         plan = self._plan
-        units = ranked.units.tolist()[:_MOST]
+        units = ranked.units[:_MOST]
         spans = ranked.spans[:_MOST]
         places = plan.opened.searcher.places(units, [end - start for start, end in spans])
         languages = _languages(plan)

@@ -15,14 +15,10 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from io import BytesIO
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, Final
-
-import numpy as np
-from numpy.lib import format as npy
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast import _core
 from ketrag_fast._core import MappedFile
@@ -34,7 +30,11 @@ from ketrag_fast.storage.durable import link_or_copy, replace_path, sync_file, w
 from ketrag_fast.storage.io_errors import REPAIR, unreadable
 from ketrag_fast.storage.manifest import RAW, FileRecord, path_of
 
-Array = NDArray[Any]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
+
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _KINDS = "biuf"
 _WRITERS = 4
@@ -92,6 +92,9 @@ def _write(folder: Path, name: str, array: Array, earlier: Path | None) -> FileR
     """Write one array; return its record without a digest. `earlier` is its last packed file."""
     if array.dtype.kind not in _KINDS:
         raise InputError(f"{name}: arrays of {array.dtype} are not stored")
+    import numpy as np
+    from numpy.lib import format as npy
+
     little: Array = array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
     values = little.reshape(-1).view(np.uint8)
     record = FileRecord(0, "", little.dtype.str, little.shape, packed=True)
@@ -111,7 +114,7 @@ def _write(folder: Path, name: str, array: Array, earlier: Path | None) -> FileR
 
 def _may_be_packed(array: Array) -> bool:
     """Return whether an array is large integers or text. Queries map vector codes (2-d bytes) directly."""
-    is_codes = array.ndim > 1 and array.dtype == np.uint8
+    is_codes = array.ndim > 1 and array.dtype.str == "|u1"
     return array.nbytes >= _PACKED_FROM and array.dtype.str in _PACKED_TYPES and not is_codes
 
 
@@ -155,6 +158,9 @@ def read_array(path: Path, record: FileRecord, file: MappedFile | None = None) -
 
 def _view(file: MappedFile) -> Array:
     """Return the array of a .npy file as a view of its mapping."""
+    import numpy as np
+    from numpy.lib import format as npy
+
     data = memoryview(file)
     head = BytesIO(data[:_LONGEST_HEADER])
     version = npy.read_magic(head)
@@ -169,11 +175,12 @@ def _invalid(error: Exception, path: Path) -> IndexDamaged:
     return IndexDamaged(f"cannot read {path}: {str(error)[:300]}", hint=REPAIR)
 
 
-class Arrays(Mapping[str, Array]):
-    """The arrays of one stage. `mapped` holds its files if they were mapped on opening.
+class Arrays(Mapping[str, "Array"]):
+    """The arrays of one stage as arrays of NumPy; `columns` reads single values without it.
 
-    Otherwise each file is mapped on first access. A file whose blocks are verified on first read is
-    verified as a whole here, because NumPy does not report which blocks it reads.
+    `mapped` holds its files if they were mapped on opening. Otherwise each file is mapped on first
+    access. A file whose blocks are verified on first read is verified as a whole for an array of NumPy, which
+    does not report what it reads.
     """
 
     def __init__(
@@ -204,6 +211,11 @@ class Arrays(Mapping[str, Array]):
 
     def __len__(self) -> int:
         return len(self._records)
+
+    @cached_property
+    def columns(self) -> Mapping[str, _core.Column]:
+        """The same arrays, of which single values are read without NumPy."""
+        return _Columns(self)
 
     def unread(self) -> Arrays:
         """Return a copy that caches unpacked arrays separately, so that they are freed with the copy."""
@@ -246,6 +258,11 @@ class Arrays(Mapping[str, Array]):
         """Return the mapped file of an output; raises KeyError if it was not mapped on opening."""
         return self._files[name]
 
+    def source(self, name: str) -> MappedFile | Path:
+        """Return the mapped file of an output, or its path if it was not mapped on opening."""
+        file = self._files.get(name)
+        return self.path(name) if file is None else file
+
     def mapped(self) -> Iterator[tuple[str, MappedFile]]:
         """Yield the names and files of the arrays that were mapped on opening."""
         for name, file in self._files.items():
@@ -263,10 +280,35 @@ class Arrays(Mapping[str, Array]):
             yield path
             return
         file.verify()
+        from tempfile import TemporaryDirectory
+
         with TemporaryDirectory(prefix="ketrag-") as folder:
             copy = Path(folder) / path.name
             copy.write_bytes(file)
             yield copy
+
+
+class _Columns(Mapping[str, _core.Column]):
+    """The arrays of one stage. Only the blocks of the values that are read are verified and unpacked."""
+
+    def __init__(self, arrays: Arrays) -> None:
+        self._arrays = arrays
+        self._opened: dict[str, _core.Column] = {}
+
+    def __getitem__(self, name: str) -> _core.Column:
+        column = self._opened.get(name)
+        if column is None:
+            column = self._opened[name] = _core.Column(self._arrays.source(name))
+        return column
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._arrays
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
 
 
 def hash_ranges(files: Mapping[str, FileRecord]) -> dict[str, tuple[int, int]]:

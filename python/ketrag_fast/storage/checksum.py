@@ -7,15 +7,16 @@ import json
 import struct
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast import _core
 from ketrag_fast.storage.io_errors import tables_damaged
 from ketrag_fast.types import Document
 from ketrag_fast.types.locations import to_text
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 NAME: Final = "blake3"
 """The algorithm that hashes files, as the manifest names it."""
@@ -76,6 +77,8 @@ def is_hash(content: object) -> bool:
 
 def hashes_of(contents: Iterable[Any], path: Path) -> NDArray[np.uint8]:
     """Return content hashes of `path` as uint8[documents, 32]; raises IndexDamaged for an invalid one."""
+    import numpy as np
+
     found = bytearray()
     for content in contents:
         if not is_hash(content):
@@ -86,6 +89,8 @@ def hashes_of(contents: Iterable[Any], path: Path) -> NDArray[np.uint8]:
 
 def fingerprint_of(hashes: NDArray[np.uint8]) -> str:
     """Return a hash over content hashes in document order."""
+    import numpy as np
+
     return bytes_digest([np.ascontiguousarray(hashes).reshape(-1).data])
 
 

@@ -14,17 +14,20 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast import _core
 from ketrag_fast._core import MappedFile
 from ketrag_fast.errors import IndexDamaged
-from ketrag_fast.storage.arrays import Array, Arrays
+from ketrag_fast.storage.arrays import Arrays
 from ketrag_fast.storage.io_errors import REPAIR
 from ketrag_fast.storage.manifest import FileRecord, Manifest, StageRecord
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ketrag_fast.storage.arrays import Array
 
 DELTA: Final = "delta"
 """The stage that holds the changes."""
@@ -116,6 +119,8 @@ _BITS: Final = {"i1": "u1", "f4": "<u4"}
 
 
 def _as_numbers(array: NDArray[Any]) -> NDArray[np.uint64]:
+    import numpy as np
+
     flat = np.ascontiguousarray(array).reshape(-1)
     bits = _BITS.get(flat.dtype.str[1:])
     return (flat if bits is None else flat.view(bits)).astype(np.uint64)
@@ -132,6 +137,8 @@ def delta_arrays(found: tuple[Any, ...], now: Mapping[str, str]) -> dict[str, ND
         found: the result of `_core.delta_patches`.
         now: the stage fingerprints for the current documents.
     """
+    import numpy as np
+
     arrays, numbers, pieces, values, steps = found
     index = {"arrays": arrays, "numbers": numbers, "fingerprints": dict(now)}
     data = json.dumps(index, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
@@ -183,13 +190,13 @@ def _changed_level(folder: Path, name: str, own: Arrays, below: Level) -> Level:
 
 
 def _with_changes(folder: Path, own: Arrays, below: Level) -> Level:
-    index = json.loads(own["index"].tobytes())
-    pieces, steps = own["pieces"].reshape(-1, _PIECE), own["steps"].reshape(-1, _STEP)
-    values = own["values"]
-    numbers: dict[str, NDArray[np.uint64]] = {}
+    stored = own.columns
+    index = json.loads(bytes(stored["index"][:]))
+    pieces, steps, values = stored["pieces"][:], stored["steps"][:], stored["values"][:]
+    numbers: dict[str, memoryview] = {}
     at = 0
     for what, count in index["numbers"]:
-        numbers[what] = steps[at : at + count]
+        numbers[what] = steps[_STEP * at : _STEP * (at + count)]
         at += count
     files: dict[str, dict[str, MappedFile]] = {name: {} for name in below.arrays}
     records: dict[str, dict[str, FileRecord]] = {name: {} for name in files}
@@ -197,11 +204,10 @@ def _with_changes(folder: Path, own: Arrays, below: Level) -> Level:
     for full, what, count, length, size in index["arrays"]:
         stage, name = full.split(".")
         earlier = below.arrays[stage].file(name)
-        part = pieces[piece : piece + count]
+        part = pieces[_PIECE * piece : _PIECE * (piece + count)]
         file = earlier.patched(
             part, values[value : value + length], size, numbers[what] if what else None, full
         )
-        _check_pieces(part, size, full)
         if full == _ROWS:
             changed = _changed(part, earlier.shape(), size)
         piece, value = piece + count, value + length
@@ -223,22 +229,14 @@ def _with_changes(folder: Path, own: Arrays, below: Level) -> Level:
     return Level(current, described, below.changed + changed)
 
 
-def _check_pieces(pieces: NDArray[np.uint64], size: int, name: str) -> None:
-    """Raise ValueError if a value is used twice: a small file must not become a large array.
-
-    The core has checked that all pieces are inside the base's array and the new values.
-    """
-    ends = pieces[:, 1] + np.diff(pieces[:, 0], append=np.uint64(size))
-    for is_new in (False, True):
-        own = (pieces[:, 2] != 0) == is_new
-        if (pieces[own, 1][1:] < ends[own][:-1]).any():
-            raise ValueError(f"pieces of {name} overlap")
-
-
-def _changed(pieces: NDArray[np.uint64], shape: tuple[int, int | None], size: int) -> int:
+def _changed(pieces: memoryview, shape: tuple[int, int | None], size: int) -> int:
     """Return how many rows of an array are removed and how many are added, given its pieces."""
     rows, columns = shape
-    lengths = np.diff(pieces[:, 0], append=np.uint64(size))
-    kept = int(lengths[pieces[:, 2] == 0].sum())
+    starts = [*pieces[::_PIECE].tolist(), size]
+    kept = sum(
+        stop - start
+        for start, stop, is_new in zip(starts, starts[1:], pieces[2::_PIECE].tolist(), strict=False)
+        if not is_new
+    )
     width = columns or 1
     return rows - kept // width + (size - kept) // width

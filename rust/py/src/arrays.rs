@@ -1,54 +1,69 @@
-//! NumPy arrays as arguments and results. An argument that is not contiguous is rejected, never copied.
+//! Arrays as arguments and results. An argument is any contiguous buffer of the right type (an array of NumPy, `bytes`, a
+//! `memoryview`), so that a caller without NumPy can pass one; it is never copied. Results are arrays of NumPy, or values
+//! of [`column_bytes`] where callers do without NumPy.
 
 use super::door::wrong;
 use ketrag_base::error::Result;
 use ketrag_base::sparse::{Csr, CsrView};
 use ketrag_core::vector::{Coded, Rows, Vectors};
 use ketrag_text::strings::{Strings, StringsBuf};
-use numpy::ndarray::{Dimension, Ix1, Ix2};
-use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray};
+use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
+use pyo3::buffer::{Element as Plain, PyBuffer};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use std::marker::PhantomData;
 use std::ops::Deref;
 
-/// An argument that is a contiguous array: a slice of its values, row by row.
-pub struct Values<'py, T: Element, D: Dimension> {
+/// An argument that is a contiguous array of `D` dimensions: a slice of its values, row by row.
+pub struct Values<'py, T: Plain, const D: usize> {
     values: *const [T],
     /// Rows and columns; a vector has one column.
     shape: [usize; 2],
-    /// Keeps the values alive and unchanged.
-    _held: PyReadonlyArray<'py, T, D>,
+    /// Keeps the values alive.
+    _held: PyBuffer<T>,
+    _call: PhantomData<&'py ()>,
 }
 
-pub type Array<'py, T> = Values<'py, T, Ix1>;
-pub type Matrix<'py, T> = Values<'py, T, Ix2>;
+pub type Array<'py, T> = Values<'py, T, 1>;
+pub type Matrix<'py, T> = Values<'py, T, 2>;
 
 // SAFETY: a shared reference gives access to the values alone, never to the Python object.
-unsafe impl<T: Element + Sync, D: Dimension> Sync for Values<'_, T, D> {}
+unsafe impl<T: Plain + Sync, const D: usize> Sync for Values<'_, T, D> {}
 
-impl<T: Element, D: Dimension> Deref for Values<'_, T, D> {
+impl<T: Plain, const D: usize> Deref for Values<'_, T, D> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: the array is held, and nobody writes to it meanwhile.
+        // SAFETY: the buffer is held, and nobody writes to it meanwhile.
         unsafe { &*self.values }
     }
 }
 
-impl<'a, 'py, T: Element + 'a, D: Dimension + 'a> FromPyObject<'a, 'py> for Values<'py, T, D> {
+impl<'a, 'py, T: Plain, const D: usize> FromPyObject<'a, 'py> for Values<'py, T, D> {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        let held: PyReadonlyArray<'py, T, D> = object.extract()?;
-        let view = held.as_array();
-        let &[rows, ref columns @ ..] = view.shape() else { return Err(wrong("an array needs a dimension")) };
-        let shape = [rows, columns.first().copied().unwrap_or(1)];
-        let values: *const [T] =
-            view.as_slice().ok_or_else(|| wrong("the array must be contiguous, in C order"))?;
-        Ok(Self { values, shape, _held: held })
+        let kind = || {
+            let (object, kind) = (object.get_type(), std::any::type_name::<T>());
+            PyTypeError::new_err(format!("expected an array of {kind} with {D} dimensions, got {object}"))
+        };
+        let held = PyBuffer::<T>::get(&object).map_err(|_| kind())?;
+        if held.dimensions() != D {
+            return Err(kind());
+        }
+        if !held.is_c_contiguous() {
+            return Err(wrong("the array must be contiguous, in C order"));
+        }
+        let shape = [held.shape()[0], held.shape().get(1).copied().unwrap_or(1)];
+        let values: *const [T] = match held.item_count() {
+            0 => &[],
+            count => std::ptr::slice_from_raw_parts(held.buf_ptr().cast(), count),
+        };
+        Ok(Self { values, shape, _held: held, _call: PhantomData })
     }
 }
 
-impl<T: Element> Matrix<'_, T> {
+impl<T: Plain> Matrix<'_, T> {
     pub fn row(&self, at: usize) -> &[T] {
         &self[at * self.columns()..][..self.columns()]
     }

@@ -1,6 +1,6 @@
 //! Mapped files, their hashes, and the patches of an index whose documents changed.
 
-use crate::arrays::{Array, Matrix, MatrixOut, Out};
+use crate::arrays::{Array, MatrixOut, Out};
 use crate::door::{long, of_index, quick, to_python, wrong, Report};
 use ketrag_base::error::{Error, Result};
 use ketrag_base::parallel::map_ranges;
@@ -114,15 +114,15 @@ impl File {
         Ok(Self { body: Body::Mapped(Arc::new(mapped)), array: OnceLock::new() })
     }
 
-    /// Return an array that is the one in this file with changes: `pieces` (position, start, 1 if new, shift), the new
-    /// `values`, the `length`, and for ids the starts and shifts of their numbers.
+    /// Return an array that is the one in this file with changes: `pieces` (position, start, 1 if new, shift of each), the new
+    /// `values`, the `length`, and for ids the start and shift of each of their numberings.
     fn patched(
         &self,
         py: Python<'_>,
-        pieces: Matrix<'_, u64>,
+        pieces: Array<'_, u64>,
         values: Array<'_, u64>,
         length: u64,
-        numbers: Option<Matrix<'_, u64>>,
+        numbers: Option<Array<'_, u64>>,
         name: String,
     ) -> PyResult<Self> {
         let piece = |&[at, start, is_new, shift]: &[u64; 4]| Piece {
@@ -131,11 +131,15 @@ impl File {
             is_new: is_new != 0,
             shift: shift as i64,
         };
-        let pieces = pieces.rows_of("pieces")?.iter().map(piece).collect();
+        let (pieces, rest) = pieces.as_chunks();
+        if !rest.is_empty() {
+            return Err(wrong("each piece has four numbers"));
+        }
+        let pieces = pieces.iter().map(piece).collect();
         let patch = Patch { pieces, values: values.to_vec(), len: length };
-        let numbers = numbers.as_ref().map(|numbers| numbers.rows_of::<2>("numbers")).transpose()?;
         let numbers = numbers.map(|steps| {
-            let (starts, shifts) = steps.iter().map(|&[start, shift]| (start, shift as i64)).unzip();
+            let (starts, shifts) =
+                steps.as_chunks().0.iter().map(|&[start, shift]| (start, shift as i64)).unzip();
             Arc::new(Numbering::from_parts(starts, shifts))
         });
         let array = quick(py, || {

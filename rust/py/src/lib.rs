@@ -3,13 +3,13 @@
 //!
 //! A call from Python passes through these steps:
 //!
-//! 1. The function of a module here checks the types of its arrays and borrows them ([`arrays`]).
+//! 1. The function of a module here checks the types of its buffers and borrows them ([`arrays`]).
 //! 2. [`door`] allocates the memory reserve, releases the interpreter, and for long work watches for signals
 //!    on the calling thread while another one works.
 //! 3. The kernel of another crate checks the values and computes.
 //! 4. [`door`] turns an error into an exception of `ketrag_fast.errors`, and a panic into `InternalError`. It relies
 //!    on unwinding: `panic = "abort"` is not supported (see `ketrag_base`).
-//! 5. The result becomes NumPy arrays without a copy.
+//! 5. The result becomes NumPy arrays without a copy, or plain values where callers work without NumPy.
 //!
 //! The module is tested from Python: `tests/unit/kernels` and `tests/parity`.
 
@@ -19,7 +19,9 @@
 mod arrays;
 mod builders;
 mod citations;
+mod column;
 mod context_json;
+mod documents;
 mod door;
 mod encode;
 mod files;
@@ -44,6 +46,10 @@ pub mod _core {
     use super::builders::{concept_graph, concepts, fold_skeleton, select_by_concepts, skeleton_row_tokens};
     #[pymodule_export]
     use super::citations::{citation_candidates, citation_links, edge_alphas, pass_messages, GraphNetwork};
+    #[pymodule_export]
+    use super::column::Column;
+    #[pymodule_export]
+    use super::documents::PyDocuments;
     #[pymodule_export]
     use super::encode::{
         encoder_kernels, encoder_refusal, term_encoder_fingerprint, Classifier, Encoder, Extractor,

@@ -6,7 +6,6 @@ use ketrag_base::sparse::Mask;
 use ketrag_core::assemble::{Reply, Request, Share};
 use ketrag_core::channels::{Options, Printed, Value};
 use ketrag_core::search::fill::{FillPolicy, OversizePolicy};
-use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
 use std::collections::BTreeMap;
@@ -135,18 +134,18 @@ type SectionOut = (&'static str, String, u64, usize, usize);
 pub struct PyPrinted {
     text: Py<PyString>,
     tokens: u64,
-    units: Py<PyArray1<u32>>,
-    row_tokens: Py<PyArray1<u64>>,
+    units: Vec<u32>,
+    row_tokens: Vec<u64>,
     /// The byte range of each row's text.
     spans: Vec<(usize, usize)>,
-    scores: Py<PyArray1<f64>>,
+    scores: Vec<f64>,
     /// The relevance of each row, from 0 to 1.
-    relevance: Py<PyArray1<f64>>,
+    relevance: Vec<f64>,
     /// Whether passages were found, but none is relevant enough to answer the query.
     nothing_fits: bool,
     /// Parallel to the rows: the printed node of a graph, `2**32 - 1` if the row is a unit. Empty if all are
     /// units.
-    nodes: Py<PyArray1<u32>>,
+    nodes: Vec<u32>,
     /// The first unit of each row and their number: several if neighbours are joined.
     runs: Vec<(u32, u32)>,
     /// (printed unit, copy that is left out).
@@ -172,13 +171,13 @@ impl PyPrinted {
         Self {
             text: PyString::new(py, &context.text).unbind(),
             tokens: context.tokens,
-            units: units.into_pyarray(py).unbind(),
-            row_tokens: tokens.into_pyarray(py).unbind(),
+            units,
+            row_tokens: tokens,
             spans: context.rows.iter().map(|row| (row.start, row.end)).collect(),
-            scores: printed.scores.into_pyarray(py).unbind(),
+            scores: printed.scores,
             nothing_fits: printed.nothing_fits,
-            relevance: printed.relevance.into_pyarray(py).unbind(),
-            nodes: printed.nodes.into_pyarray(py).unbind(),
+            relevance: printed.relevance,
+            nodes: printed.nodes,
             runs: context.rows.iter().map(|row| (row.first, row.count)).collect(),
             copies: printed.copies,
             sections: sections.map(|s| (s.name, s.channel, s.tokens, s.start, s.end)).collect(),

@@ -216,6 +216,18 @@ impl PySearcher {
         Ok(found.into_iter().enumerate().map(terms).collect())
     }
 
+    /// Return the number of units that have each of some keywords; 0 for an unknown keyword, and for all of them in an index
+    /// without links.
+    fn keyword_units(&self, py: Python<'_>, keywords: Vec<String>) -> PyResult<Vec<usize>> {
+        let count = |parts: &Parts<'_>| {
+            let Some(links) = parts.links()? else { return Ok(vec![0; keywords.len()]) };
+            let count =
+                |word: &String| links.keywords.position(word).map_or(0, |at| links.keyword_units.len_of(at));
+            Ok(keywords.iter().map(count).collect())
+        };
+        quick(py, || self.inner.with_parts(count)).map_err(|e| of_index(py, e))
+    }
+
     /// Return the first `length` characters of the first unit; None if there are no units.
     fn sample(&self, py: Python<'_>, length: usize) -> PyResult<Option<String>> {
         let text = quick(py, || {

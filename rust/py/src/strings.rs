@@ -8,6 +8,7 @@ use ketrag_text::grep::{Pattern, Reading};
 use ketrag_text::merged::merge;
 use ketrag_text::strings::{gaps, joined, restore, slices, take};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 /// Return the strings with these ids, in this order.
 #[pyfunction]
@@ -120,7 +121,7 @@ type Line = (usize, usize, usize, usize, String, usize, Vec<(usize, usize)>);
 
 /// A regular expression that is matched in linear time, line by line.
 #[pyclass(frozen, name = "Pattern", module = "ketrag_fast._core")]
-pub struct PyPattern(Pattern);
+pub struct PyPattern(pub Pattern);
 
 #[pymethods]
 impl PyPattern {
@@ -137,6 +138,13 @@ impl PyPattern {
             .into_iter()
             .map(|one| (one.string, one.line, one.span.0, one.span.1, one.text, one.cut, one.marks))
             .collect())
+    }
+
+    /// Return, for each text, one byte: 1 if it has a matching line.
+    fn mask<'py>(&self, py: Python<'py>, texts: Vec<String>) -> PyResult<Bound<'py, PyBytes>> {
+        let mask =
+            quick(py, || Ok(texts.iter().map(|text| u8::from(self.0.is_in(text))).collect::<Vec<_>>()))?;
+        Ok(PyBytes::new(py, &mask))
     }
 
     /// Return the number of matching lines of each string, counted up to `each`.

@@ -96,6 +96,11 @@ impl Pattern {
         found
     }
 
+    /// Return whether a line of a text matches.
+    pub fn is_in(&self, text: &str) -> bool {
+        self.matching(text).next().is_some()
+    }
+
     /// Return the number of matching lines of each string, counted up to `each`.
     pub fn counts(&self, strings: Strings<'_>, each: usize) -> Vec<u32> {
         let count = |text| self.matching(text).take(each).count().min(u32::MAX as usize) as u32;

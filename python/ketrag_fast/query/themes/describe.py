@@ -32,13 +32,12 @@ from ketrag_fast.systems.shared.rows import (
     Arrays,
     csr,
     documents_of,
-    languages_of,
     lengths,
     read_strings,
     select_rows,
     strings,
-    text_of,
 )
+from ketrag_fast.systems.shared.stored_rows import languages_of, text_of
 from ketrag_fast.types.themes import Theme, ThemeDocument, ThemePeriod, ThemeQuote, Themes
 from ketrag_fast.types.wording import about_missing_name
 

@@ -28,7 +28,8 @@ from ketrag_fast.query.answer.prompt import fenced
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.themes.clusters import FoundThemes
 from ketrag_fast.storage.journal import Journal, KeptReply, reply_key
-from ketrag_fast.systems.shared.rows import U32, Arrays, strings, text_of
+from ketrag_fast.systems.shared.rows import U32, Arrays, strings
+from ketrag_fast.systems.shared.stored_rows import text_of
 from ketrag_fast.types.themes import Theme, Themes, ThemeSummary
 
 TOKENS: Final = 400

@@ -14,7 +14,8 @@ from ketrag_fast import _core
 from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.cg_rag import CgRagSettings
 from ketrag_fast.systems.shared.links import link_weights
-from ketrag_fast.systems.shared.rows import F32, U32, U64, Arrays, languages_of, lengths
+from ketrag_fast.systems.shared.rows import F32, U32, U64, Arrays, lengths
+from ketrag_fast.systems.shared.stored_rows import languages_of
 
 ADJACENT, REFERENCE, CITED, CITING = 1, 2, 4, 8
 """From the preceding text, from a referenced text, from a cited document, and from a citing document."""

@@ -16,16 +16,8 @@ from ketrag_fast.systems.cg_rag.citations import BY_KEY, GIVEN, LINKED
 from ketrag_fast.systems.shared.drawing import join_edges
 from ketrag_fast.systems.shared.graph_columns import I64, constant, owners, texts_at
 from ketrag_fast.systems.shared.name_lookup import Names
-from ketrag_fast.systems.shared.rows import (
-    Arrays,
-    csr,
-    documents_of,
-    lengths,
-    row_of,
-    strings,
-    text_of,
-    unit_owners,
-)
+from ketrag_fast.systems.shared.rows import Arrays, csr, documents_of, lengths, strings, unit_owners
+from ketrag_fast.systems.shared.stored_rows import row_of, text_of
 from ketrag_fast.systems.spec.drawing import Column, DrawableGraph, GraphTables, NodeBlock
 from ketrag_fast.types.wording import counted
 

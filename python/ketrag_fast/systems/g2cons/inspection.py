@@ -14,7 +14,8 @@ import numpy as np
 from ketrag_fast.storage.generation import Generation
 from ketrag_fast.systems.shared.drawing import join_edges, rows_with
 from ketrag_fast.systems.shared.graph_columns import constant, ids_column, number_column, once
-from ketrag_fast.systems.shared.rows import Arrays, csr, row_of, span_of
+from ketrag_fast.systems.shared.rows import Arrays, csr
+from ketrag_fast.systems.shared.stored_rows import row_of, span_of
 from ketrag_fast.systems.shared.word_forms import WordForms
 from ketrag_fast.systems.spec.drawing import Column, DrawableGraph, GraphTables, NodeBlock
 from ketrag_fast.types import Span

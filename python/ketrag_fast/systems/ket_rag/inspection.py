@@ -12,7 +12,8 @@ from ketrag_fast.storage.generation import Generation
 from ketrag_fast.systems.shared.drawing import join_edges, name_block, passage_block, rows_with
 from ketrag_fast.systems.shared.graph_columns import constant, ids_column, number_column, text_column
 from ketrag_fast.systems.shared.name_lookup import Names
-from ketrag_fast.systems.shared.rows import Arrays, csr, lengths, row_of, span_of, text_of
+from ketrag_fast.systems.shared.rows import Arrays, csr, lengths
+from ketrag_fast.systems.shared.stored_rows import row_of, span_of, text_of
 from ketrag_fast.systems.shared.word_forms import WordForms
 from ketrag_fast.systems.spec.drawing import DrawableGraph, GraphTables, NodeBlock
 from ketrag_fast.types import Entity, Relation, Span

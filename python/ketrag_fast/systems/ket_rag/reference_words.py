@@ -23,7 +23,8 @@ from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import BackendMissing, InputError
 from ketrag_fast.kernels.text import pack, unpack
 from ketrag_fast.systems.shared.published_vectors import texts_after_titles
-from ketrag_fast.systems.shared.rows import csr_out, languages_of, strings, strings_out, word_rows
+from ketrag_fast.systems.shared.rows import csr_out, strings, strings_out, word_rows
+from ketrag_fast.systems.shared.stored_rows import languages_of
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
 PUNKT = Path("tokenizers", "punkt_tab", "english")

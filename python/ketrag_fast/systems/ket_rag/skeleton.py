@@ -16,7 +16,8 @@ from ketrag_fast.errors import ConfigError
 from ketrag_fast.kernels.text import count_tokens, pack, unpack
 from ketrag_fast.models.extraction.summaries import Summaries, Summary, summarise_descriptions, summary_of
 from ketrag_fast.systems.shared.core_chunks import reading_of
-from ketrag_fast.systems.shared.rows import F32, languages_of, strings, strings_out, word_rows
+from ketrag_fast.systems.shared.rows import F32, strings, strings_out, word_rows
+from ketrag_fast.systems.shared.stored_rows import languages_of
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
 JOINED = 500

@@ -14,7 +14,8 @@ from ketrag_fast.base.config import Settings
 from ketrag_fast.kernels.text import count_tokens, pack, unpack
 from ketrag_fast.systems.noderag.writing import TOKENS, Portrait, writer_of
 from ketrag_fast.systems.shared.core_chunks import reading_of
-from ketrag_fast.systems.shared.rows import csr, csr_out, strings, strings_out, text_of
+from ketrag_fast.systems.shared.rows import csr, csr_out, strings, strings_out
+from ketrag_fast.systems.shared.stored_rows import text_of
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
 _KEPT: Final = "attributes"

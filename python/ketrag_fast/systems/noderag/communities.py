@@ -19,7 +19,8 @@ from ketrag_fast.kernels.text import pack
 from ketrag_fast.systems.noderag.attributes import INPUT, Statements, statements, strongest_texts
 from ketrag_fast.systems.noderag.writing import TOKENS, Community, Element, writer_of
 from ketrag_fast.systems.shared.core_chunks import reading_of
-from ketrag_fast.systems.shared.rows import csr, csr_out, lengths, strings_out, text_of
+from ketrag_fast.systems.shared.rows import csr, csr_out, lengths, strings_out
+from ketrag_fast.systems.shared.stored_rows import text_of
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
 NONE: Final = 2**32 - 1

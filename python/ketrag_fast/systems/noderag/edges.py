@@ -19,16 +19,8 @@ from ketrag_fast.kernels.text import count_tokens, pack, unpack
 from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.noderag.communities import NONE
 from ketrag_fast.systems.noderag.graph import symmetric
-from ketrag_fast.systems.shared.rows import (
-    Arrays,
-    csr,
-    csr_out,
-    languages_of,
-    lengths,
-    strings,
-    strings_out,
-    word_rows,
-)
+from ketrag_fast.systems.shared.rows import Arrays, csr, csr_out, lengths, strings, strings_out, word_rows
+from ketrag_fast.systems.shared.stored_rows import languages_of
 from ketrag_fast.systems.shared.vectors import chunk_vectors
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 

@@ -16,7 +16,8 @@ from ketrag_fast.storage.io_errors import REPAIR
 from ketrag_fast.systems.noderag.communities import NONE
 from ketrag_fast.systems.noderag.units import key_of
 from ketrag_fast.systems.shared.name_lookup import Names
-from ketrag_fast.systems.shared.rows import Arrays, row_of, span_of, strings, text_of
+from ketrag_fast.systems.shared.rows import Arrays, strings
+from ketrag_fast.systems.shared.stored_rows import row_of, span_of, text_of
 from ketrag_fast.types import Cited, Span
 from ketrag_fast.types.wording import counted
 

@@ -19,7 +19,8 @@ from ketrag_fast.systems.shared.graph_columns import (
 )
 from ketrag_fast.systems.shared.links import link_weights, unit_subjects
 from ketrag_fast.systems.shared.name_lookup import Names
-from ketrag_fast.systems.shared.rows import Arrays, csr, lengths, strings, text_of
+from ketrag_fast.systems.shared.rows import Arrays, csr, lengths, strings
+from ketrag_fast.systems.shared.stored_rows import text_of
 from ketrag_fast.systems.spec.drawing import PASSAGE, DrawableGraph, GraphTables, NodeBlock
 
 Ids = NDArray[np.int64]

@@ -1,7 +1,4 @@
-"""Read and write the arrays of a stage: compressed rows, packed strings, and the languages of texts.
-
-The language of a document is that of most of its units.
-"""
+"""Read and write the arrays of a stage: compressed rows, packed strings, and the languages of texts."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from numpy.typing import NDArray
 
 from ketrag_fast import _core
 from ketrag_fast.kernels.text import unpack
-from ketrag_fast.types import Span
+from ketrag_fast.systems.shared.stored_rows import language_arrays
 
 F32 = NDArray[np.float32]
 U8 = NDArray[np.uint8]
@@ -137,52 +134,6 @@ def sentence_order(units: Arrays) -> tuple[NDArray[np.int64], int]:
     return np.concatenate([own, titles[first_of_document]]), len(own)
 
 
-def text_of(arrays: Arrays, name: str, number: int) -> str:
-    """Return one string of `NAME_blob` and `NAME_offsets`."""
-    first, last = arrays[f"{name}_offsets"][number : number + 2].tolist()
-    return bytes(arrays[f"{name}_blob"][first:last]).decode("utf-8")
-
-
-def row_of(arrays: Arrays, name: str, number: int) -> list[int]:
-    """Return one row of `NAME_indptr` and `NAME_indices`."""
-    first, last = arrays[f"{name}_indptr"][number : number + 2].tolist()
-    found: list[int] = arrays[f"{name}_indices"][first:last].tolist()
-    return found
-
-
-def span_of(units: Arrays, unit: int, first: int = 0, last: int | None = None) -> Span:
-    """Return a part of a unit, from byte `first` to `last` (None for its end), with its position."""
-    data = text_of(units, "unit_texts", unit).encode()
-    last = len(data) if last is None else min(last, len(data))
-    text = data[first:last].decode("utf-8", "ignore")
-    start = int(units["unit_span"][unit, 0]) + len(data[:first].decode("utf-8", "ignore"))
-    document = int(units["unit_document"][unit])
-    return Span(
-        document=text_of(units, "document_ids", document),
-        title=text_of(units, "document_titles", document),
-        start=start,
-        end=start + len(text),
-        text=text,
-    )
-
-
-LANGUAGE_FIELD = "language"
-"""The metadata field that holds the language of a document."""
-
-
-def language_arrays(stages: Mapping[str, Arrays]) -> tuple[NDArray[Any], NDArray[Any]] | None:
-    """Return the document and the language of each unit, or of each chunk; None if all are English.
-
-    Units have languages if the index has links, and chunks if it has a vocabulary.
-    """
-    links, words, units = stages.get("links", {}), stages.get("words", {}), stages["units"]
-    if "unit_language" in links:
-        return units["unit_document"], links["unit_language"]
-    if "chunk_language" in words and not links:
-        return units["chunk_document"], words["chunk_language"]
-    return None
-
-
 def codes_of_rows(stages: Mapping[str, Arrays]) -> list[str] | None:
     """Return the ISO 639-1 code for each row of the documents' arrays; None if every text is English.
 
@@ -198,25 +149,3 @@ def codes_of_rows(stages: Mapping[str, Arrays]) -> list[str] | None:
     cells = owners.astype(np.int64) * len(names) + numbers
     counts = np.bincount(cells, minlength=rows * len(names)).reshape(rows, len(names))
     return [names[number] for number in counts.argmax(axis=1).tolist()]
-
-
-def languages_of(stage: Arrays | None) -> list[int]:
-    """Return the numbers of the languages in which queries are tokenised; none if every text is English.
-
-    `stage` are the arrays of the links or of the words.
-    """
-    if stage is None or "languages" not in stage:
-        return []
-    numbers: list[int] = stage["languages"].tolist()
-    return numbers
-
-
-def code_of_row(stages: Mapping[str, Arrays], row: int) -> str | None:
-    """Return the code that `codes_of_rows` has for one row, or None."""
-    found = language_arrays(stages)
-    if found is None:
-        return None
-    owners, languages = found
-    begin, end = np.searchsorted(owners, np.array([row, row + 1], owners.dtype)).tolist()
-    numbers = np.bincount(languages[begin:end], minlength=1)
-    return _core.languages()[int(numbers.argmax())][0]

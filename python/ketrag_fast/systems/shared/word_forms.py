@@ -13,7 +13,8 @@ from ketrag_fast import _core
 from ketrag_fast.kernels.text import pack, unpack
 from ketrag_fast.systems.shared.graph_columns import texts_at
 from ketrag_fast.systems.shared.name_lookup import Names
-from ketrag_fast.systems.shared.rows import Arrays, languages_of, row_of, strings, text_of
+from ketrag_fast.systems.shared.rows import Arrays, strings
+from ketrag_fast.systems.shared.stored_rows import languages_of, row_of, text_of
 
 _READ: Final = 8
 """Number of units in which the spellings of a stem are counted."""

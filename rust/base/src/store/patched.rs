@@ -20,7 +20,8 @@ pub struct Patched {
 }
 
 impl Patched {
-    /// Check that the pieces are inside the earlier array and the new values; numbers are checked when they are read.
+    /// Check that the pieces are inside the earlier array and the new values, and that no value is used twice: a small file
+    /// must not become a large array. Numbers are checked when they are read.
     pub fn new(
         earlier: Arc<MappedArray>,
         patch: Patch,
@@ -37,12 +38,15 @@ impl Patched {
         if kind == Kind::F64 || len % width.max(1) != 0 || !rises || !starts {
             return Err(wrong());
         }
+        let mut used = [0, 0];
         for (at, piece) in patch.pieces.iter().enumerate() {
             let end = patch.pieces.get(at + 1).map_or(patch.len, |next| next.at);
             let limit = if piece.is_new { patch.values.len() as u64 } else { whole };
-            let last = end.checked_sub(piece.at).filter(|&count| count > 0);
-            if last.and_then(|count| piece.start.checked_add(count)).is_none_or(|last| last > limit) {
-                return Err(wrong());
+            let count = end.checked_sub(piece.at).filter(|&count| count > 0);
+            let last = count.and_then(|count| piece.start.checked_add(count)).filter(|&last| last <= limit);
+            let Some(last) = last else { return Err(wrong()) };
+            if piece.start < std::mem::replace(&mut used[usize::from(piece.is_new)], last) {
+                return Err(Error::damaged(format!("pieces of {name} overlap")));
             }
         }
         let shape = Shape { kind, rows: len / width.max(1), columns };

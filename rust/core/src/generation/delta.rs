@@ -3,6 +3,7 @@
 
 use super::arrays::Arrays;
 use super::delta_locations::locations_of;
+use super::documents;
 use crate::error::{Error, Result};
 use crate::generation::delta_locations::Level;
 use crate::graph::links::Texts;
@@ -334,18 +335,13 @@ pub fn patches(
     Ok(Some((out, numbers)))
 }
 
-/// Return the first row of each of `count` documents, and the number of rows. The rows of a document have its
-/// id.
+/// Return the first row of each of `count` documents, and the number of rows. If no document has several rows, no id needs
+/// to be read.
 fn first_rows(ids: Strings<'_>, count: usize) -> Vec<u32> {
-    if ids.len() == count {
-        return (0..=count as u32).collect(); // no document has several rows, so no id needs to be read
+    match ids.len() == count {
+        true => (0..=count as u32).collect(),
+        false => documents::first_rows(ids),
     }
-    let mut starts: Vec<u32> = (0..ids.len())
-        .filter(|&at| at == 0 || ids.bytes(at) != ids.bytes(at - 1))
-        .map(|at| at as u32)
-        .collect();
-    starts.push(ids.len() as u32);
-    starts
 }
 
 /// Return the removed and added rows, given the first row of each published document. Returns `None` if the

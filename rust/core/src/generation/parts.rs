@@ -2,6 +2,7 @@
 //! stages that write them.
 
 use super::arrays::{damaged, Arrays};
+use super::documents::Documents;
 use super::noderag::Nodes;
 use super::vectors::{codes, rows, signs, vectors};
 use super::views;
@@ -46,6 +47,7 @@ pub struct Parts<'a> {
     units: OnceLock<Units<'a>>,
     places: OnceLock<Places<'a>>,
     copies: OnceLock<Copies<'a>>,
+    documents: OnceLock<Documents<'a>>,
     chunks: OnceLock<Chunks<'a>>,
     chunk_costs: OnceLock<Vec<u32>>,
     links: OnceLock<LinksView<'a>>,
@@ -109,6 +111,7 @@ impl<'a> Parts<'a> {
             units: OnceLock::new(),
             places: OnceLock::new(),
             copies: OnceLock::new(),
+            documents: OnceLock::new(),
             chunks: OnceLock::new(),
             chunk_costs: OnceLock::new(),
             links: OnceLock::new(),
@@ -236,6 +239,11 @@ impl<'a> Parts<'a> {
             let (keys, places) = (arrays.lazy("units.unit_keys")?, self.places()?);
             Copies::new(keys, places.document, places.ids, metadata).map_err(|e| damaged("units", e))
         })
+    }
+
+    /// Return the documents and their texts.
+    pub fn documents(&self) -> Result<&Documents<'a>> {
+        once(&self.documents, || Documents::new(self.arrays))
     }
 
     pub fn chunks(&self) -> Result<Chunks<'a>> {

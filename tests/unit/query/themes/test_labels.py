@@ -10,7 +10,7 @@ import pytest
 
 from ketrag_fast import Document, Index
 from ketrag_fast.query.themes.labels import Speller, TermCounts, term_weights
-from ketrag_fast.systems.shared.rows import text_of
+from ketrag_fast.systems.shared.stored_rows import text_of
 
 TEXTS = (
     "The write-ahead log holds each change. Status: open. The Wal Street office saw it.",
