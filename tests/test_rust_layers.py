@@ -175,7 +175,7 @@ CRATES: dict[str, set[str]] = {
     # From the characters of a page to its paragraphs.
     "layout": {"base", "text"},
     # From the serialised body of a page to its main text.
-    "web": set(),
+    "web": {"text"},
     "encode": {"base", "text"},
     # The core does not know the encoder: a change of one does not compile the other again.
     "core": {"base", "text"},

@@ -68,6 +68,8 @@ __all__ = [
     "fill",
     "fit_embedder",
     "fold_skeleton",
+    "formula_part",
+    "formula_text",
     "fuse_ranks",
     "graph_communities",
     "graph_layout",
@@ -84,6 +86,7 @@ __all__ = [
     "links_build",
     "links_build_runs",
     "links_weights",
+    "lowered_text",
     "merge_hashes",
     "merge_strings",
     "pack_file",
@@ -92,6 +95,7 @@ __all__ = [
     "pagerank",
     "pass_messages",
     "quantise_vectors",
+    "raised_text",
     "read_bytes",
     "read_json_lines",
     "renumber",
@@ -630,6 +634,12 @@ def decode_text(data: bytes, declared: str | None = None) -> tuple[str, str | No
 def web_page(
     markup: str, *, whole: bool = False
 ) -> tuple[str, list[tuple[int, int, str]], list[tuple[int, int]], list[str], str]: ...
+
+# Superscripts and formulas (rust/py/src/readers.rs).
+def raised_text(before: str, text: str, *, is_note: bool = False) -> str: ...
+def lowered_text(before: str, text: str) -> str: ...
+def formula_part(kind: str, texts: list[str]) -> str: ...
+def formula_text(formula: str) -> str: ...
 
 # Clusters of vectors (rust/py/src/vectors.rs).
 def kmeans(

@@ -67,6 +67,11 @@ def samples() -> dict[str, bytes]:
         "a.mht": b"MIME-Version: 1.0\nContent-Type: multipart/related; boundary=B\n\n"
         + b"--B\nContent-Type: text/html\n\n"
         + f"<html><head><title>t</title></head><body>{html * 3}</body></html>\n--B--\n".encode(),
+        "a.ics": b"BEGIN:VEVENT\nSUMMARY:a\nDTSTART:20260101\nDESCRIPTION:b\\n\n c\nEND:VEVENT\n",
+        "a.vcf": b"BEGIN:VCARD\nFN:Ann\nN;ENCODING=QUOTED-PRINTABLE:=C3=BC=\nx;A\nTEL:1\nNOTE:n\nEND:VCARD\n",
+        "a.rss": b"<rss><channel><item><title>T</title><description>&lt;p&gt;text</description></item></channel></rss>",  # noqa: E501
+        "a.enex": b"<en-export><note><title>T</title><content>&lt;b&gt;x</content><resource><data>eA==</data></resource></note></en-export>",  # noqa: E501
+        "a.opml": b'<opml><head><title>T</title></head><body><outline text="a"><outline text="b"/></outline></body></opml>',  # noqa: E501
         "a.rst": b"=\nA\n=\n\nB\n---\n\n:x: y\n",
     }
 

@@ -19,13 +19,17 @@ HEAD: Final = 4096
 
 BY_SUFFIX: Final = {
     **dict.fromkeys((".txt", ".text"), "text"),
-    **dict.fromkeys((".md", ".markdown"), "markdown"),
+    **dict.fromkeys((".md", ".markdown", ".mdown", ".mkd", ".mdx", ".qmd", ".rmd"), "markdown"),
     ".rst": "rst",
     **dict.fromkeys((".adoc", ".asciidoc"), "asciidoc"),
     ".org": "org",
     ".tex": "tex",
     ".ipynb": "notebook",
     **dict.fromkeys((".srt", ".vtt"), "subtitles"),
+    **dict.fromkeys((".ics", ".ical", ".ifb"), "calendar"),
+    **dict.fromkeys((".vcf", ".vcard"), "contacts"),
+    **dict.fromkeys((".rss", ".atom", ".enex"), "feed"),
+    ".opml": "outline",
     **dict.fromkeys((".csv", ".tsv"), "table"),
     **dict.fromkeys((".jsonl", ".ndjson"), "jsonl"),
     **dict.fromkeys((".html", ".htm", ".xhtml"), "html"),
@@ -80,6 +84,11 @@ _TYPES: Final = {
 _HTML = re.compile(
     rb"\s*(?:<\?xml[^>]*>\s*)?(?:(?><!--.*?-->)\s*+)*+<(?:!doctype\s+html|html|head|body)\b", re.I | re.S
 )
+_ROOTS: Final = {b"rss": "feed", b"RDF": "feed", b"feed": "feed", b"en-export": "feed", b"opml": "outline"}
+_ROOT = re.compile(
+    rb"\s*(?:<\?xml[^>]*>\s*)?(?:(?><!--.*?-->|<!DOCTYPE[^>\[]*>)\s*+)*+<(?:\w+:)?([\w-]+)", re.S
+)
+"""The first element of XML."""
 _MAIL = re.compile(rb"(?:[A-Za-z][A-Za-z-]{1,40}:[^\n]*\n(?:[ \t][^\n]*\n)*){3}")
 _MAN = re.compile(rb"^\.(?:TH|Dd|Dt)[ \t]", re.M)
 _MAN_SUFFIX = re.compile(r"\.[1-9][a-z]{0,8}")
@@ -153,6 +162,8 @@ def _content_kind(file: SourceFile, head: bytes, named: str | None) -> str | Non
     start = head[mark_of(head)[0] :]
     if named in (None, "xml", "html", *(IN_CONTENT - {"html"})) and _HTML.match(start.replace(b"\0", b"")):
         return "html"
+    if named in ("xml", "feed", "outline") and (root := _ROOT.match(start.replace(b"\0", b""))):
+        return _ROOTS.get(root[1], "xml" if named == "xml" else None)
     if named in ("mail", "text", None) and start.startswith(b"From ") and _MAIL.search(start):
         return "mbox"
     return None

@@ -22,7 +22,7 @@ from ketrag_fast.types.locations import Locator
 
 LARGEST: Final = 64_000_000
 """Maximum size of a page in bytes: several copies are in memory while it is parsed."""
-VERSION: Final = 4
+VERSION: Final = 5
 """Version of the crate ketrag-web: increase it when its text changes, so that files are read again."""
 _NAMES: Final = {
     "author": "author",
@@ -64,7 +64,7 @@ class Page:
 
 
 def page_of(data: bytes | str, *, whole: bool = False) -> Page:
-    """Return the main text of a page, or all of its text if `whole` is set."""
+    """Return the main text of a page, or all of its text that is not hidden if `whole` is set."""
     tree_of = import_optional("resiliparse.parse.html", "a web page").HTMLTree.parse
     markup = decode_html(data).text if isinstance(data, bytes) else data
     try:

@@ -21,7 +21,7 @@ _TEX: Final = re.compile(
 _TEX_TITLE: Final = re.compile(r"\\title\{([^{}]{1,500})\}")
 _TEX_COMMAND: Final = re.compile(r"\\(?:label\{[^{}\n]{0,200}\}|[a-zA-Z]{1,40}\*?)|[{}$~]")
 _BLOCKS: Final = (
-    re.compile(r"^#\+begin_(src|example)\b[^\n]*$", re.M | re.I),
+    re.compile(r"^[ \t]*#\+begin_(src|example)\b[^\n]*$", re.M | re.I),
     re.compile(r"^[ \t]*\\begin\{(verbatim|lstlisting|minted)\}[^\n]*$", re.M),
 )
 """Lines that begin code, in Org and LaTeX."""
@@ -89,9 +89,16 @@ def _environments(text: str, number: int) -> Iterator[Locator]:
 def about_org(text: str) -> About:
     """Return title and headings of Org."""
     titled = _ORG_TITLE.search(text)
-    headings = [Heading(one.start(), len(one[1]), one[2].strip()) for one in _ORG.finditer(text)]
+    code = list(_environments(text, 0))
+    headings: list[Heading] = []
+    at = 0
+    for one in _ORG.finditer(text):
+        while at < len(code) and code[at].end <= one.start():
+            at += 1
+        if at == len(code) or one.start() < code[at].start:
+            headings.append(Heading(one.start(), len(one[1]), one[2].strip()))
     title = titled[1].strip() if titled is not None else ""
-    return title, {}, [*_environments(text, 0), *sections(headings, len(text), title)]
+    return title, {}, [*code, *sections(headings, len(text), title)]
 
 
 def about_tex(text: str) -> About:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from ketrag_fast.base.safe_xml import Handler, parse
 from ketrag_fast.errors import DocumentError
+from ketrag_fast.readers.html import plain_text
 from ketrag_fast.readers.jsonl import document_of
 from ketrag_fast.readers.plain_text import markdown_headings
 from ketrag_fast.readers.protocol import Item, SourceFile
@@ -98,56 +100,141 @@ def read_xml(file: SourceFile) -> Iterator[Item]:
     yield handler.writer.document(file, handler.title, {})
 
 
+class _Element:
+    """An element that is open: what it holds so far, in order.
+
+    `held` has its own text as strings, and each element inside as a `_Closed`. An element that holds many
+    others before its first text is `streamed`: they are written at once.
+    """
+
+    __slots__ = ("attributes", "counts", "has_text", "held", "inner", "name", "step", "streamed")
+
+    def __init__(self, name: str, step: str, attributes: str) -> None:
+        self.name, self.step, self.attributes = name, step, attributes
+        self.held: list[str | _Closed] = []
+        self.counts: dict[str, int] = {}
+        self.has_text = self.streamed = False
+        self.inner = 0
+
+
+class _Closed(NamedTuple):
+    """An element that has ended: its lines with their paths, and its text if a sentence may contain it."""
+
+    lines: list[tuple[str, str]]
+    inline: str | None
+    attributes: tuple[tuple[str, str], ...] = ()
+
+
+_HELD: Final = 64
+"""Elements without text between them after which their parent is not a sentence."""
+
+
 class _Tree(Handler):
+    """Writes a line for each text. Text with elements inside, as in a paragraph, stays one line."""
+
     def __init__(self) -> None:
         self.writer = TextWriter()
         self.title = ""
-        self._path: list[str] = []
-        self._counts: list[dict[str, int]] = [{}]
-        self._text: list[str] = []
-        self._leaf = False
+        self._open: list[_Element] = [_Element("", "", "")]
+        self._open[0].streamed = True
         self._lines = 0
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        self._flush(leaf=False)
-        count = self._counts[-1][name] = self._counts[-1].get(name, 0) + 1
-        self._path.append(f"{name}[{count}]" if count > 1 else name)
-        self._counts.append({})
-        self._leaf = True
+        parent = self._open[-1]
+        self._end_text(parent)
+        count = parent.counts[name] = parent.counts.get(name, 0) + 1
         fields = [f"{key}: {' '.join(value.split())}" for key, value in attributes.items() if value.strip()]
-        if fields:
-            self._write(f"{name} ({', '.join(fields)})")
+        parent.inner += 1
+        if parent.inner > _HELD and not parent.has_text and not parent.streamed:
+            self._stream()
+        about = f"{name} ({', '.join(fields)})" if fields else ""
+        self._open.append(_Element(name, f"{name}[{count}]" if count > 1 else name, about))
 
     def text(self, text: str) -> None:
-        self._text.append(text)
+        element = self._open[-1]
+        element.held.append(text)
+        element.has_text = element.has_text or not text.isspace()
 
     def end(self, name: str) -> None:
-        self._flush(leaf=self._leaf, name=name)
-        self._leaf = False
-        self._path.pop()
-        self._counts.pop()
+        element = self._open[-1]
+        self._end_text(element)
+        path = self._path()
+        self._open.pop()
+        closed = _Closed([], None) if element.streamed else _close(element, path)
+        if name.lower() == "title" and not self.title and closed.inline:
+            self.title = " ".join(closed.inline.split())[:300]
+        parent = self._open[-1]
+        if parent.streamed:
+            self._write(closed.lines)
+        else:
+            parent.held.append(closed)
 
-    def _flush(self, *, leaf: bool, name: str = "") -> None:
-        text = " ".join("".join(self._text).split())
-        self._text = []
-        if not text:
-            return
-        if leaf and name.lower() == "title" and not self.title:
-            self.title = text[:300]
-        self._write(f"{name}: {text}" if leaf else text)
+    def _path(self) -> str:
+        return "/".join(one.step for one in self._open)
 
-    def _write(self, line: str) -> None:
-        self._lines += 1
-        if self._lines > _MOST:
-            raise DocumentError(f"more than {_MOST:,} elements with text")
-        mark = self.writer.mark()
-        self.writer.paragraph(line, item=True)
-        self.writer.located(mark, "path", "/" + "/".join(self._path))
+    def _stream(self) -> None:
+        """Write what the open elements hold, and from now on each element inside them when it ends."""
+        for depth, element in enumerate(self._open):
+            if not element.streamed:
+                path = "/".join(one.step for one in self._open[: depth + 1])
+                self._write(_close(element, path).lines)
+                element.streamed, element.held, element.attributes = True, [], ""
+
+    def _end_text(self, element: _Element) -> None:
+        """Write the text that a streamed element has between two others."""
+        if element.streamed and element.held:
+            text = " ".join("".join(one for one in element.held if isinstance(one, str)).split())
+            element.held = []
+            self._write([(text, self._path())] if text else [])
+
+    def _write(self, lines: Iterable[tuple[str, str]]) -> None:
+        for line, path in lines:
+            self._lines += 1
+            if self._lines > _MOST:
+                raise DocumentError(f"more than {_MOST:,} elements with text")
+            mark = self.writer.mark()
+            self.writer.paragraph(line, item=True)
+            self.writer.located(mark, "path", path)
+
+
+def _close(element: _Element, path: str) -> _Closed:
+    about = ((element.attributes, path),) if element.attributes else ()
+    if not element.has_text:
+        inner = [one for one in element.held if isinstance(one, _Closed)]
+        lines = [*about, *(line for one in inner for line in one.lines)]
+        alone = inner[0] if len(inner) == 1 else _Closed([], "" if not inner else None)
+        return _Closed(lines, alone.inline, (*about, *alone.attributes))
+    lines, sentence = [], []
+    marks = list(about)
+    for one in element.held:
+        if isinstance(one, str):
+            sentence.append(one)
+        elif one.inline is not None:
+            sentence.append(one.inline)
+            marks += one.attributes
+        else:
+            lines += _sentence(sentence, path)
+            sentence = []
+            lines += one.lines
+    if lines:
+        return _Closed([*marks, *lines, *_sentence(sentence, path)], None)
+    whole = "".join(sentence)
+    text = " ".join(whole.split())
+    if len(element.held) == 1 or not any(isinstance(one, _Closed) for one in element.held):
+        return _Closed([*marks, (f"{element.name}: {text}", path)], whole, tuple(marks))
+    return _Closed([*about, (text, path), *marks[len(about) :]], whole, tuple(marks))
+
+
+def _sentence(parts: Sequence[str], path: str) -> list[tuple[str, str]]:
+    text = " ".join("".join(parts).split())
+    return [(text, path)] if text else []
 
 
 LARGEST_NOTEBOOK: Final = 200_000_000
 _OUTPUT: Final = 2_000
-"""Characters that are kept of the outputs of a cell."""
+"""Characters that are kept of the outputs of a cell, and of its error."""
+_TEXTS: Final = ("text/plain", "text/markdown", "text/latex")
+_COLOUR: Final = re.compile(r"\x1b\[[0-9;:?]*[a-zA-Z]")
 
 
 def read_notebook(file: SourceFile) -> Iterator[Item]:
@@ -188,14 +275,42 @@ def read_notebook(file: SourceFile) -> Iterator[Item]:
 def _cell_text(cell: dict[str, Any]) -> str:
     parts = [_joined(cell.get("source"))]
     outputs = cell.get("outputs")
-    room = _OUTPUT
+    room, error = _OUTPUT, ""
     for output in outputs if isinstance(outputs, list) else ():
-        if isinstance(output, dict) and room > 0:
-            data = output.get("data")
-            plain = output.get("text") or (data.get("text/plain") if isinstance(data, dict) else None)
-            parts.append(_joined(plain)[:room])
+        if isinstance(output, dict) and output.get("output_type") == "error":
+            error = _error_text(output)
+        elif isinstance(output, dict) and room > 0:
+            parts.append(_output_text(output)[:room])
             room -= len(parts[-1])
+    parts.append(error)
     return "\n".join(part.strip("\n") for part in parts if part.strip())
+
+
+def _error_text(output: dict[str, Any]) -> str:
+    """Return the end of an error: its message and the calls before it."""
+    message = f"{_joined(output.get('ename'))}: {_joined(output.get('evalue'))}".strip(": ")
+    trace = output.get("traceback")
+    lines = [one for one in trace if isinstance(one, str)] if isinstance(trace, list) else []
+    text = _as_shown("\n".join(lines)).rstrip()
+    return (text if message in text else f"{text}\n{message}")[-_OUTPUT:]
+
+
+def _output_text(output: dict[str, Any]) -> str:
+    """Return an output as a terminal shows it."""
+    data = output.get("data")
+    if isinstance(data, dict):
+        plain = next((found for kind in _TEXTS if (found := _joined(data.get(kind)))), "")
+        if not plain and (page := _joined(data.get("text/html"))):
+            plain = plain_text(page)
+    else:
+        plain = _joined(output.get("text"))
+    return _as_shown(plain)[:_OUTPUT]
+
+
+def _as_shown(text: str) -> str:
+    """Return text without colours, and of lines that were overwritten (`\\r`) what remains visible."""
+    lines = _COLOUR.sub("", text).replace("\r\n", "\n").split("\n")
+    return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in lines)
 
 
 def _joined(value: Any) -> str:

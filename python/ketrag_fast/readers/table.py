@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec, module_from_spec
-from itertools import chain, islice, zip_longest
-from types import ModuleType
+from itertools import chain, islice, pairwise, zip_longest
+from types import MappingProxyType, ModuleType
 from typing import Any, Final
 
 from ketrag_fast.readers.jsonl import ID_NAMES, document_of
@@ -152,8 +152,13 @@ def row_document(
     header: list[str],
     row: Sequence[str],
     numeric: Container[int] | None = None,
+    *,
+    values: Mapping[int, int | float | None] = MappingProxyType({}),
 ) -> Item:
-    """Return one row as a document. Columns of `numeric` have numbers; None: each value decides."""
+    """Return one row as a document. Columns of `numeric` have numbers; None: each value decides.
+
+    `values` has the numbers of cells whose text a format has changed; None: the text is not a number.
+    """
     if len(row) > _MOST_COLUMNS:
         return file.failure(f"row {number}: {len(row):,} cells; the maximum is {_MOST_COLUMNS:,}", number)
     cells = dict(zip_longest(header, row[: len(header)], fillvalue=""))
@@ -162,7 +167,10 @@ def row_document(
     metadata: dict[str, Any] = {}
     for place, (key, cell) in enumerate(cells.items()):
         if key not in _NO_METADATA and cell and len(cell) <= _LONGEST_FIELD:
-            value = as_number(cell.strip()) if numeric is None or place in numeric else None
+            if place in values:
+                value = values[place]
+            else:
+                value = as_number(cell.strip()) if numeric is None or place in numeric else None
             metadata[key] = cell if value is None else value
     title, name = cells.pop("title", ""), cells.pop("_id", "")
     text = (
@@ -214,7 +222,8 @@ def split_head(rows: Iterator[Row]) -> Head:
     """Return the rows above a table, the names of its columns, "" for a column without one, and its rows.
 
     Rows with few cells, and comments, are above the table if two rows with several cells follow, the first
-    of them without numbers but years. Else the first row is the head. A single row is above an empty table.
+    of them without numbers but years. Else the first row is the head, unless it has values as the rows below.
+    A single row is above an empty table.
     """
     first = list(islice(rows, _MOST_ABOVE + 3))
     if len(first) < 2:
@@ -227,11 +236,57 @@ def split_head(rows: Iterator[Row]) -> Head:
     if above and (_count(head) < 2 or _count(below) < 2 or any(map(_is_amount, head))):
         above, (head, below) = 0, (first[0][1], first[1][1])
     rest = first[above + 1 :]
+    if not above and _is_headless([head, *(cells for _, cells in rest)]):
+        return [], [""] * len(head), chain(first, rows)
     if len(rest) > 1:
         names = _grouped(head, below, rest[1][1]) or _with_units(head, below, rest[1][1])
         if names is not None:
             return first[:above], names, chain(rest[1:], rows)
     return first[:above], list(head), chain(rest, rows)
+
+
+_KINDS: Final = (
+    ("date", re.compile(r"\d{4}-\d\d?-\d\d?(?:[T ]\d.*)?|\d\d?[./]\d\d?[./]\d{2,4}(?: \d.*)?")),
+    ("time", re.compile(r"\d\d?:\d\d(?::\d\d(?:\.\d+)?)?(?: ?[ap]m)?", re.I)),
+    ("number", re.compile(r"[-+]?[$€£]? ?\d[\d ,.'\u00a0]*(?:e[-+]?\d+)? ?[%€$£]?", re.I)),
+    ("address", re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+|https?://\S+", re.I)),
+)
+"""Kinds of values that no column has as its name, the first that matches."""
+
+
+def _is_headless(rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether the first row has values as those below: dates above dates, numbers above numbers.
+
+    A column of such values below a name shows that the first row is the head, and so do numbers in steps,
+    as those of months or years are.
+    """
+    head, below = [cell.strip() for cell in rows[0]], rows[1:]
+    alike: list[str] = []
+    for place, cell in enumerate(head):
+        kinds = {kind_of(row[place].strip()) for row in below if place < len(row) and row[place].strip()}
+        if len(kinds) != 1:
+            continue
+        kind = kinds.pop()
+        if kind and kind == kind_of(cell):
+            alike.append(cell)
+        elif kind and cell:
+            return False
+    return bool(alike) and not _is_series(alike)
+
+
+def kind_of(cell: str) -> str:
+    """Return which kind of value a cell has, "" for a text."""
+    return next((name for name, pattern in _KINDS if pattern.fullmatch(cell)), "")
+
+
+def _is_series(cells: Sequence[str]) -> bool:
+    """Return whether cells are whole numbers in equal steps, such as 1, 2, 3, or all of them years."""
+    if all(map(_IS_YEAR.fullmatch, cells)):
+        return True
+    if len(cells) < 2 or not all(cell.isdecimal() and len(cell) < 10 for cell in cells):
+        return False
+    steps = {int(after) - int(before) for before, after in pairwise(cells)}
+    return len(steps) == 1 and steps.pop() > 0
 
 
 def _width(rows: Sequence[Row]) -> int:

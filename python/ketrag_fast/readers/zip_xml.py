@@ -49,8 +49,11 @@ class Package:
     def __contains__(self, name: str) -> bool:
         return name in self._infos
 
-    def pieces(self, name: str) -> Iterator[bytes]:
-        """Yield the bytes of a member. Raises DocumentError for a bomb, damage or encryption."""
+    def pieces(self, name: str, *, is_counted: bool = True) -> Iterator[bytes]:
+        """Yield the bytes of a member. Raises DocumentError for a bomb, damage or encryption.
+
+        A member that is read again later is counted then, not now.
+        """
         info = self._infos.get(name)
         if info is None:
             raise DocumentError(f"the archive has no {name}")
@@ -60,7 +63,7 @@ class Package:
         with _sound(name), self._archive.open(info) as stream:
             while piece := stream.read(_PIECE):
                 own += len(piece)
-                self._read += len(piece)
+                self._read += len(piece) * is_counted
                 if own > _SMALL and own > _RATIO * max(info.compress_size, 1):
                     raise DocumentError(f"zip bomb: {name} unpacks to more than {_RATIO} times its size")
                 if self._read > MOST_BYTES:

@@ -68,7 +68,10 @@ pub mod _core {
         weighted_graph,
     };
     #[pymodule_export]
-    use super::readers::{decode_text, read_json_lines, web_page, PdfPages};
+    use super::readers::{
+        decode_text, formula_part, formula_text, lowered_text, raised_text, read_json_lines, web_page,
+        PdfPages,
+    };
     #[pymodule_export]
     use super::request::{PyMask, PyPrinted, PyReply, PyRequest};
     #[pymodule_export]

@@ -332,6 +332,32 @@ pub fn web_page(py: Python<'_>, markup: &str, whole: bool) -> PyResult<WebPage> 
     })
 }
 
+/// Return what is written for a superscript after the text `before`; `is_note`: it is the mark of a note.
+#[pyfunction]
+#[pyo3(signature = (before, text, *, is_note = false))]
+pub fn raised_text(before: &str, text: &str, is_note: bool) -> String {
+    ketrag_text::raised::raised(before, text, is_note)
+}
+
+/// Return what is written for a subscript after the text `before`.
+#[pyfunction]
+pub fn lowered_text(before: &str, text: &str) -> String {
+    ketrag_text::raised::lowered(before, text)
+}
+
+/// Return a part of a formula with its own parts: a fraction, a root, a power, an index or a row.
+#[pyfunction]
+pub fn formula_part(kind: &str, texts: Vec<String>) -> String {
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    ketrag_text::formulas::part(kind, &texts)
+}
+
+/// Return a formula without invisible operators, with blanks around its relations.
+#[pyfunction]
+pub fn formula_text(formula: &str) -> String {
+    ketrag_text::formulas::spaced(formula)
+}
+
 type Decoded = (String, Option<String>, bool, bool);
 
 /// Return the text of bytes without a byte order mark, its encoding (None for UTF-8), whether it is sure, and whether it is the

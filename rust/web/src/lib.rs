@@ -4,6 +4,7 @@
 //! marks what is not content (scripts, hidden elements, navigation, comments), [`main_text`] chooses the element with the
 //! content, and [`writer`] prints it. Each step takes time in proportion to the page, however deep it is nested.
 
+mod formula;
 mod main_text;
 mod measure;
 mod skipped;
@@ -31,7 +32,7 @@ pub struct Page {
     pub banner: String,
 }
 
-/// Return the main text of a serialised body, or all of its text if `whole` is set.
+/// Return the main text of a serialised body, or all of its text but hidden elements if `whole` is set.
 ///
 /// ```
 /// let page = ketrag_web::read("<body><nav>Home</nav><p>One <a href=\"b.html\">two</a></p></body>", false);
@@ -42,7 +43,9 @@ pub fn read(markup: &str, whole: bool) -> Page {
     let tree = Tree::new(markup);
     let links = links_of(&tree);
     if whole {
-        return Page { text: everything(&tree), links, ..Page::default() };
+        let seen = writer::text_of(&tree, 0, &skipped::unseen(&tree));
+        let text = if seen.characters > 0 { seen } else { everything(&tree) };
+        return Page { text, links, ..Page::default() };
     }
     let (root, skipped) = main_text::main_element(&tree);
     let text = writer::text_of(&tree, root, &skipped);

@@ -21,13 +21,81 @@ const BOILERPLATE: &[&str] = &[
     "modal", "popup", "lightbox", "overlay", "login", "paywall", "rating", "ratings", "author", "meta",
     "metadata", "postmeta", "revhistory", "copyright", "disclaimer", "embed", "tooltip", "skip", "noprint",
     "hidden", "masthead", "topbar", "docnav", "navheader", "navfooter", "legalnotice", "syndication",
-    "viral", "mostread", "readmore", "morelinks", "alsolike", "credits", "credit", "caption", "bio",
-    "biography", "attachment",
+    "viral", "mostread", "readmore", "morelinks", "alsolike", "credits", "credit", "bio", "biography",
+    "attachment",
 ];
 
-/// Mark elements that never show text, such as scripts.
+/// Mark elements that never show text, such as scripts, and the line numbers of listings.
 pub fn without_text(tree: &Tree) -> Vec<bool> {
-    (0..tree.nodes.len()).map(|at| tree.element(at).is_some_and(is_without_text)).collect()
+    let contents = contents_of(tree);
+    let is_skipped = |at: usize, own: &Element| {
+        if own.name == "svg" {
+            !contents[at].has_labels
+        } else {
+            is_without_text(own) || (contents[at].is_numbers() && may_be_line_numbers(own))
+        }
+    };
+    (0..tree.nodes.len()).map(|at| tree.element(at).is_some_and(|own| is_skipped(at, own))).collect()
+}
+
+/// What is in the subtree of a node.
+#[derive(Clone, Copy, Default)]
+struct Contents {
+    has_digits: bool,
+    has_others: bool,
+    /// Texts of a picture (SVG).
+    has_labels: bool,
+}
+
+impl Contents {
+    fn is_numbers(self) -> bool {
+        self.has_digits && !self.has_others
+    }
+}
+
+fn contents_of(tree: &Tree) -> Vec<Contents> {
+    let mut found = vec![Contents::default(); tree.nodes.len()];
+    for at in (1..tree.nodes.len()).rev() {
+        match &tree.nodes[at].kind {
+            Kind::Text(text) => {
+                found[at].has_digits = text.bytes().any(|b| b.is_ascii_digit());
+                let is_number = |b: u8| b.is_ascii_digit() || b.is_ascii_whitespace() || b".:|".contains(&b);
+                found[at].has_others = !text.bytes().all(is_number);
+            }
+            Kind::Element(own) => {
+                found[at].has_labels |= matches!(own.name, "text" | "foreignObject" | "foreignobject");
+            }
+        }
+        let own = found[at];
+        let parent = &mut found[tree.nodes[at].parent as usize];
+        parent.has_digits |= own.has_digits;
+        parent.has_others |= own.has_others;
+        parent.has_labels |= own.has_labels;
+    }
+    found
+}
+
+/// Classes of the line numbers of a listing.
+const LINE_NUMBERS: [&str; 22] = [
+    "ln", "lnt", "lineno", "linenos", "lineno-container", "linenumber", "linenumbers", "line-number",
+    "line-numbers", "line-numbers-rows", "line_number", "linenodiv", "linenr", "lnum", "gutter", "blob-num",
+    "hljs-ln-numbers", "hljs-ln-n", "code-line-number", "react-line-number", "react-code-line-number", "no",
+];
+
+fn may_be_line_numbers(element: &Element) -> bool {
+    let mut classes = element.class.split_ascii_whitespace();
+    matches!(element.name, "span" | "td" | "th" | "div" | "pre" | "a" | "code" | "b" | "i")
+        && (element.unselectable
+            || classes.any(|own| LINE_NUMBERS.iter().any(|name| own.eq_ignore_ascii_case(name))))
+}
+
+/// Mark elements that show no text, and those that their style hides from the reader of a mail.
+pub fn unseen(tree: &Tree) -> Vec<bool> {
+    let mut skipped = without_text(tree);
+    for (at, own) in skipped.iter_mut().enumerate() {
+        *own |= tree.element(at).is_some_and(|own| own.hidden && !own.class.contains("mathml"));
+    }
+    skipped
 }
 
 fn is_without_text(element: &Element) -> bool {
@@ -45,7 +113,6 @@ fn is_without_text(element: &Element) -> bool {
             | "video"
             | "audio"
             | "canvas"
-            | "svg"
             | "select"
             | "button"
             | "textarea"
@@ -53,7 +120,13 @@ fn is_without_text(element: &Element) -> bool {
             | "input"
             | "map"
             | "applet"
-    )
+            | "annotation"
+            | "annotation-xml"
+            | "title" // of a picture (SVG)
+            | "desc"
+            | "metadata"
+            | "defs"
+    ) || element.class == "katex-html" // the same formula as in the MathML before it
 }
 
 /// Mark boilerplate, also by the names of elements if `by_name` is set, and return the sizes of all elements before.
@@ -62,6 +135,7 @@ pub fn mark_boilerplate(tree: &Tree, by_name: bool) -> (Vec<bool>, Vec<Size>) {
     let sizes = sizes_of(tree, &skipped);
     let total = sizes[0].plain();
     let mut at = 0;
+    let mut caption = 0; // where the last caption of a figure ends
     let mut code = 0; // where the last element with code ends: a highlighter marks its comments by a class
     while at < tree.nodes.len() {
         let node = &tree.nodes[at];
@@ -73,9 +147,12 @@ pub fn mark_boilerplate(tree: &Tree, by_name: bool) -> (Vec<bool>, Vec<Size>) {
                 if matches!(element.name, "pre" | "code") {
                     code = code.max(node.end as usize);
                 }
+                if element.name == "figcaption" {
+                    caption = caption.max(node.end as usize);
+                }
                 let share_of = |own: u32, all: u32| f64::from(own) / f64::from(all.max(1));
                 let share = share_of(sizes[at].plain(), total).min(share_of(sizes[at].all, sizes[0].all));
-                let by_name = by_name && (at >= code || element.name != "span");
+                let by_name = by_name && at >= caption && (at >= code || element.name != "span");
                 skipped[at] |= share <= allowed_share(tree, at, element, by_name);
             }
         }
@@ -92,7 +169,7 @@ fn is_permalink(tree: &Tree, at: usize) -> bool {
 
 /// Return up to which share of the page's text an element is skipped; negative: not at all.
 fn allowed_share(tree: &Tree, at: usize, element: &Element, by_name: bool) -> f64 {
-    if element.hidden {
+    if element.hidden && !element.class.contains("mathml") {
         return 0.5;
     }
     match element.role {
@@ -102,7 +179,7 @@ fn allowed_share(tree: &Tree, at: usize, element: &Element, by_name: bool) -> f6
         _ => {}
     }
     match element.name {
-        "nav" | "footer" | "figcaption" => return 1.0,
+        "nav" | "footer" => return 1.0,
         "aside" | "dialog" => return 0.5,
         "form" => return 0.3,
         "header" if !is_inside(tree, at, &["article", "main", "section"]) => return 0.3,

@@ -24,6 +24,8 @@ pub struct Element<'a> {
     pub columns: u32,
     pub rows: u32,
     pub hidden: bool,
+    /// The style keeps it out of what readers select and copy, as line numbers.
+    pub unselectable: bool,
     /// The table that a cell belongs to.
     pub table: u32,
     /// A table that contains tables, lists, headings or verbatim text: it arranges the page.
@@ -253,7 +255,20 @@ fn set<'a>(element: &mut Element<'a>, name: &str, value: &'a str) {
         "style" if value.len() < 1000 => {
             let plain: String =
                 value.chars().filter(|c| !c.is_whitespace()).collect::<String>().to_lowercase();
-            element.hidden |= plain.contains("display:none") || plain.contains("visibility:hidden");
+            // A zero in front of a unit: `font-size:0px`, not `font-size:0.9em`.
+            let is_zero = |name: &str| {
+                plain.split(';').filter_map(|own| own.strip_prefix(name)).any(|own| {
+                    own.trim_end_matches(|c: char| c.is_alphabetic() || c == '%' || c == '!').parse()
+                        == Ok(0.0)
+                })
+            };
+            element.hidden |= plain.contains("display:none")
+                || plain.contains("visibility:hidden")
+                || plain.contains("mso-hide:all")
+                || is_zero("font-size:")
+                || is_zero("opacity:")
+                || (is_zero("max-height:") && plain.contains("overflow:hidden"));
+            element.unselectable |= plain.contains("user-select:none");
         }
         _ => {}
     }

@@ -1,7 +1,9 @@
 //! The text of a page: a line for each block and table row, a blank line around paragraphs, tabs between cells.
 
+use crate::formula::formula;
 use crate::measure::sizes_of;
 use crate::tree::{unescaped, Kind, Tree};
+use ketrag_text::raised::{lowered, raised};
 
 /// A cell with more characters, blanks aside, is a part of the page's layout.
 const LONG_CELL: u32 = 300;
@@ -54,6 +56,9 @@ pub fn text_of(tree: &Tree, root: usize, skipped: &[bool]) -> Text {
                     _ => {}
                 }
             }
+            if matches!(element.name, "sup" | "sub") && verbatim == 0 {
+                writer.end_script(element.name == "sup", is_link(tree, last));
+            }
             writer.leave(element.name, cells > 0, if is_cell { element.columns } else { 0 });
         }
         if at >= end {
@@ -83,7 +88,15 @@ pub fn text_of(tree: &Tree, root: usize, skipped: &[bool]) -> Text {
                 if element.name == "table" && cells == 0 {
                     spans.begin_rows();
                 }
+                if element.name == "math" {
+                    writer.formula(&formula(tree, at, skipped));
+                    at = tree.nodes[at].end as usize;
+                    continue;
+                }
                 writer.enter(element.name, cells > 0);
+                if matches!(element.name, "sup" | "sub") && verbatim == 0 {
+                    writer.begin_script();
+                }
                 match element.name {
                     "pre" => verbatim += 1,
                     "td" | "th" if !arranging[element.table as usize] => cells += 1,
@@ -95,6 +108,28 @@ pub fn text_of(tree: &Tree, root: usize, skipped: &[bool]) -> Text {
         at += 1;
     }
     writer.finish()
+}
+
+/// Names in classes and addresses of links to notes.
+const NOTES: [&str; 7] = ["note", "fn", "ref", "reference", "cite", "citation", "bib"];
+/// Nodes of a superscript among which a link is looked for.
+const NEAR: usize = 8;
+
+/// Return whether a superscript is a link within the page, or in one, or has the class of a note.
+fn is_link(tree: &Tree, at: usize) -> bool {
+    let is_note = |at: usize| {
+        tree.element(at).is_some_and(|own| {
+            (own.name == "a" && own.href.contains('#'))
+                || [own.class, own.role].iter().any(|name| {
+                    name.split([' ', '-', '_']).any(|word| {
+                        let word = word.to_ascii_lowercase();
+                        NOTES.iter().any(|note| word.strip_suffix('s').unwrap_or(&word).ends_with(note))
+                    })
+                })
+        })
+    };
+    let end = (tree.nodes[at].end as usize).min(at + NEAR);
+    (at..end).any(is_note) || is_note(tree.nodes[at].parent as usize)
 }
 
 /// Return for each node whether it is a table that arranges the page: its cells are then blocks.
@@ -152,7 +187,9 @@ fn is_block(name: &str) -> bool {
             | "ol"
             | "section"
             | "summary"
+            | "svg"
             | "table"
+            | "text"
             | "tbody"
             | "tfoot"
             | "thead"
@@ -184,7 +221,8 @@ struct Writer {
     gap: Gap,
     line: usize,
     is_verbatim: bool,
-    indent: String, // blanks of verbatim text that were not written yet
+    indent: String,      // blanks of verbatim text that were not written yet
+    scripts: Vec<usize>, // where the open superscripts and subscripts begin
 }
 
 impl Writer {
@@ -237,6 +275,29 @@ impl Writer {
             }
         } else if is_block(name) {
             self.breaks = self.breaks.max(1);
+        }
+    }
+
+    fn begin_script(&mut self) {
+        self.scripts.push(self.out.len());
+    }
+
+    /// Write the sign of a superscript or subscript before it.
+    fn end_script(&mut self, is_raised: bool, is_link: bool) {
+        let Some(begin) = self.scripts.pop().filter(|&begin| begin < self.out.len()) else { return };
+        let text = self.out.split_off(begin);
+        let line = self.out.rfind(['\n', '\t']).map_or(0, |at| at + 1);
+        let from = (line..=begin).rev().take(60).filter(|&at| self.out.is_char_boundary(at)).last();
+        let own = text.trim_start();
+        let before = if own.len() < text.len() { "" } else { &self.out[from.unwrap_or(begin)..] };
+        let written = if is_raised { raised(before, own, is_link) } else { lowered(before, own) };
+        self.out.push_str(&text[..text.len() - own.len()]);
+        self.out.push_str(&written);
+    }
+
+    fn formula(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.flowing(text);
         }
     }
 

@@ -222,3 +222,31 @@ fn any_markup_is_read() {
         read(&deep.repeat(20_000), false);
     }
 }
+
+#[test]
+fn captions_are_text_and_line_numbers_are_not() {
+    let figure = "<figure><img src=a><figcaption class=\"caption\">Puffins in June</figcaption></figure>";
+    let listing = "<pre><code><span class=\"ln\">1</span>make install\n<span class=\"ln\">2</span>make test</code></pre>";
+    let table = "<table class=\"highlighttable\"><tr><td class=\"linenos\"><div><pre>1\n2</pre></div></td>\
+         <td class=\"code\"><pre>x = 1\ny = 2</pre></td></tr></table>";
+    let drawing = "<figure><svg><text>Engine room</text></svg></figure><svg><path d=\"x\"></path></svg>";
+    let found = text(&format!("<main>{}{figure}{listing}{table}{drawing}</main>", paragraphs(6)));
+    assert!(found.contains("Puffins in June") && found.contains("Engine room"), "{found}");
+    assert!(found.contains("\n\nmake install\nmake test\n\nx = 1\ny = 2"), "{found}");
+}
+
+#[test]
+fn superscripts_and_formulas() {
+    let body = "<p>The fee rose<sup>1</sup> to 10<sup>6</sup>. Since 2019<sup><a href=\"#n\">12</a></sup> H<sub>2</sub>O \
+        and <math><mfrac><mrow><mi>a</mi><mo>+</mo><mi>b</mi></mrow><mn>2</mn></mfrac><mo>=</mo><msqrt><mi>x</mi>\
+        </msqrt><annotation>frac</annotation></math> hold.</p>";
+    let found = text(&format!("<main>{}{body}</main>", paragraphs(6)));
+    assert!(found.contains("The fee rose[1] to 10^6. Since 2019[12] H2O and (a+b)/2 = √x hold."), "{found}");
+}
+
+#[test]
+fn hidden_text_of_a_mail_is_left_out() {
+    let body = "<body><div style=\"display:none;font-size:1px\">Preheader</div><p style=\"font-size:0.9em\">Hello</p></body>";
+    assert_eq!(read(body, true).text.text, "Hello");
+    assert_eq!(read("<body><p style=\"opacity:0\">Only this</p></body>", true).text.text, "Only this");
+}

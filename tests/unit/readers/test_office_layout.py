@@ -183,7 +183,7 @@ def test_durations_of_a_sheet() -> None:
     ]
     documents, _ = read_all("a.xlsx", xlsx({"S": rows}))
     assert [document.text for document in documents] == [
-        "Job: dig\nTime: 36:00:00",
+        "Job: dig\nTime: 36:00",
         "Job: sail\nTime: 1:30:00",
     ]
 

@@ -110,3 +110,18 @@ def test_a_head_of_a_million_characters() -> None:
     assert failures == []
     assert all(len(document.text) < 250 for document in documents)
     assert sum(len(document.text) for document in documents) < 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("data", "first"),
+    [
+        ("2024-01-01,12.5,ok\n2024-01-02,13.1,ok\n", "column 1: 2024-01-01\ncolumn 2: 12.5\ncolumn 3: ok"),
+        ("Ann,ann@example.org\nBob,bob@example.org\n", "column 1: Ann\ncolumn 2: ann@example.org"),
+        ("name,1,2,3\nA,4,5,6\n", "name: A\n1: 4\n2: 5\n3: 6"),
+        ("name,2023,2024\nA,4,5\n", "name: A\n2023: 4\n2024: 5"),
+        ("when,n\n2024-01-01,5\n", "when: 2024-01-01\nn: 5"),
+        ("a,b\nc,d\n", "a: c\nb: d"),
+    ],
+)
+def test_a_first_row_of_values_is_not_a_head(data: str, first: str) -> None:
+    assert rows(data)[0][1] == first

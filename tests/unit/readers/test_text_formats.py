@@ -136,3 +136,50 @@ def test_text_with_an_unknown_suffix(name: str) -> None:
 def test_other_bytes_with_an_unknown_suffix_are_passed_over(data: bytes) -> None:
     assert read_all("a.unknown", data) == ([], ["a.unknown: no reader"])
     assert read_all("a.svg", b"<svg></svg>")[1] == ["a.svg: no reader"]
+
+
+@pytest.mark.parametrize("suffix", ["mdx", "qmd", "Rmd", "mkd", "mdown", "markdown"])
+def test_the_kin_of_markdown(suffix: str) -> None:
+    found = read_one(f"a.{suffix}", b"---\ntitle: M one\n---\n# H one\n\nText a.\n")
+    assert (found.title, found.text) == ("M one", "# H one\n\nText a.\n")
+    assert [value for value, _ in at(found, "heading")] == [["H one"]]
+
+
+def test_a_notebook_keeps_its_error_and_what_a_terminal_shows() -> None:
+    outputs = [
+        {"output_type": "stream", "text": ["progress 1\r", "progress 2\r", "result 0.93\n", "x" * 3_000]},
+        {
+            "output_type": "error",
+            "ename": "ValueError",
+            "evalue": "bad shape",
+            "traceback": ["\x1b[31mTraceback\x1b[0m"],
+        },
+    ]
+    cell = {"cell_type": "code", "source": "f()", "outputs": outputs}
+    text = read_one("a.ipynb", json.dumps({"cells": [cell]}).encode()).text
+    assert text.startswith("f()\nresult 0.93\nxxx") and text.endswith("x\nTraceback\nValueError: bad shape")
+
+
+def test_org_code_has_no_headings() -> None:
+    text = b"* A\n  #+BEGIN_SRC py\n* no\n  #+END_SRC\n** B\n"
+    assert headings("a.org", text) == [["A"], ["A", "B"]]
+
+
+@pytest.mark.parametrize(
+    ("body", "lines"),
+    [
+        (
+            "<p>The <e>inner</e> word stays, see <l href='x'>the map</l>.</p>",
+            ["The inner word stays, see the map.", "l (href: x)"],
+        ),
+        ("<p><e>First</e> and last</p>", ["First and last"]),
+        ("<p>Before <list><i>one</i><i>two</i></list> after</p>", ["Before", "i: one", "i: two", "after"]),
+        ("<r><n>1</n></r><r><n>2</n></r>", ["n: 1", "n: 2"]),
+        (
+            "".join(f"<n>{n}</n>" for n in range(100)) + " tail <b>x</b>",
+            [*(f"n: {n}" for n in range(100)), "tail", "b: x"],
+        ),
+    ],
+)
+def test_mixed_content_of_xml_is_one_sentence(body: str, lines: list[str]) -> None:
+    assert read_one("a.xml", f"<?xml version='1.0'?><a>{body}</a>".encode()).text.splitlines() == lines

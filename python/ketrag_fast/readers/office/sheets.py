@@ -1,18 +1,27 @@
-"""XLSX: each row of a sheet becomes a document. Sheets are streamed, so memory use does not grow."""
+"""XLSX: each row of a table and each form becomes a document. Sheets are streamed in bounded memory."""
 
 from __future__ import annotations
 
-import datetime as dt
 import re
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from ketrag_fast.base.safe_xml import Handler, steps
 from ketrag_fast.errors import DocumentError
+from ketrag_fast.readers.office.cell_formats import GENERAL, CellFormat, format_of, general, shown
+from ketrag_fast.readers.office.merged_cells import (
+    REPEATED,
+    MergedCells,
+    Range,
+    column_of,
+    letters_of,
+    merged_ranges,
+)
+from ketrag_fast.readers.office.sheet_tables import Form, Part, Remark, SheetRow, parts_of
 from ketrag_fast.readers.protocol import Item, SourceFile
-from ketrag_fast.readers.table import Row, header_of, row_document, split_head
+from ketrag_fast.readers.table import row_document
 from ketrag_fast.readers.zip_xml import Package, open_package, relations
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.documents import HIDDEN
@@ -22,17 +31,13 @@ MOST_STRINGS: Final = 150_000_000
 """Maximum size of the shared strings in bytes, which are kept in memory."""
 _MOST_CELL: Final = 1_000_000
 _LAST_COLUMN: Final = 16_384
-_DATES: Final = frozenset((*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)))
-_IS_DATE = re.compile(r"(?<!\\)[dmyhs]", re.I)
-_IS_DURATION = re.compile(r"\[(?:h+|m+|s+)\]", re.I)
-_BUILT_IN_DURATION: Final = 46
-_QUOTED = re.compile(r"\"[^\"]*\"|\[[^\[\]]*\]|\\.")
+_LISTED: Final = 5
 _TRUE: Final = ("1", "true")
-_EPOCH: Final = dt.datetime(1899, 12, 30)
+_ESCAPED: Final = re.compile(r"_x([0-9A-Fa-f]{4})_")
 
 
 def read_xlsx(file: SourceFile) -> Iterator[Item]:
-    """Yield the rows of all sheets. The header is the first row with text, or the one below a title."""
+    """Yield the rows and forms of all sheets."""
     found = False
     hidden: list[str] = []
     with open_package(file) as package:
@@ -54,7 +59,8 @@ def read_xlsx(file: SourceFile) -> Iterator[Item]:
                 continue
             sheet = replace(file, id=f"{file.id}/{name}")
             try:
-                handler = _SheetRows(strings, styles, book.since_1904, hidden=file.hidden)
+                merged = merged_ranges(package, path)
+                handler = _SheetRows(strings, styles, merged, book.since_1904, hidden=file.hidden)
                 for item in _sheet(sheet, name, handler, package, path):
                     found = True
                     yield item
@@ -68,35 +74,51 @@ def read_xlsx(file: SourceFile) -> Iterator[Item]:
 
 
 def _sheet(file: SourceFile, name: str, handler: _SheetRows, package: Package, path: str) -> Iterator[Item]:
-    above, names, rows = split_head(_used_rows(handler, package, path))
-    for number, cells in above:
-        yield _located(
-            row_document(file, number, ["text"], [" ".join(filter(None, cells))]), name, number, cells
-        )
-    header = header_of([" ".join(cell.split()) for cell in names])
-    for number, cells in rows:
-        if len(cells) > len(header):
-            header += header_of([""] * len(cells))[len(header) :]
-        yield _located(row_document(file, number, header, cells), name, number, cells)
+    for part in parts_of(_used_rows(handler, package, path)):
+        yield _item(file, name, part)
     if handler.left_out():
         yield Failure(file.id, HIDDEN, handler.left_out())
+    if handler.uncomputed:
+        yield file.partial(_uncomputed(handler.uncomputed))
 
 
-def _used_rows(handler: _SheetRows, package: Package, path: str) -> Iterator[Row]:
+def _uncomputed(cells: Sequence[str]) -> str:
+    listed = ", ".join(cells[:_LISTED]) + (", ..." if len(cells) > _LISTED else "")
+    what = f"{len(cells):,} formulas have" if len(cells) > 1 else "a formula has"
+    return f"{what} no stored value ({listed}): open the file in a spreadsheet program and save it"
+
+
+def _used_rows(handler: _SheetRows, package: Package, path: str) -> Iterator[SheetRow]:
     for _ in steps(package.pieces(path), handler, path):
         rows, handler.rows = handler.rows, []
-        for number, cells in rows:
-            if any(cells.values()):
-                yield number, [cells.get(place, "") for place in range(max(cells) + 1)]
+        yield from rows
 
 
-def _located(item: Item, name: str, number: int, cells: Sequence[str]) -> Item:
+def _item(file: SourceFile, name: str, part: Part) -> Item:
+    if isinstance(part, Form):
+        lines = [f"{label}: {value}" if label and value else label or value for label, value in part.fields]
+        named = {label: value for label, value in part.fields if label and value and len(value) <= REPEATED}
+        place = f"{letters_of(part.column)}{part.first}:{letters_of(part.column + part.width - 1)}{part.last}"
+        form = Document(f"{file.id}#{part.first}", "\n".join(lines), "", named)
+        return _located(form, name, place)
+    # The tables next to the first one have their column in the id: they share its rows.
+    number = part.number
+    own = file if not part.column else replace(file, id=f"{file.id}#{letters_of(part.column)}")
+    header = ["text"] if isinstance(part, Remark) else part.header
+    cells = [" ".join(filter(None, part.cells))] if isinstance(part, Remark) else part.cells
+    values: Mapping[int, Any] = {} if isinstance(part, Remark) else part.values
+    item = row_document(own, number, header, cells, values=values)
+    if part.column and isinstance(item, Document) and item.id == f"{own.id}#{number}":
+        item = replace(item, id=f"{own.id}{number}")
     if not isinstance(item, Document):
         return item
-    used = [place for place, cell in enumerate(cells) if cell]
-    cell = f"{_letters(min(used))}{number}:{_letters(max(used))}{number}"
+    used = [part.column + place for place, cell in enumerate(part.cells) if cell]
+    return _located(item, name, f"{letters_of(min(used))}{number}:{letters_of(max(used))}{number}")
+
+
+def _located(item: Document, name: str, cells: str) -> Document:
     end = len(item.text)
-    return replace(item, locators=(Locator(0, end, "sheet", name), Locator(0, end, "cell", cell)))
+    return replace(item, locators=(Locator(0, end, "sheet", name), Locator(0, end, "cell", cells)))
 
 
 class _Book(Handler):
@@ -122,7 +144,9 @@ class _Strings(Handler):
         self._phonetic = 0
 
     def __getitem__(self, number: int) -> str:
-        return self.blob[self.offsets[number] : self.offsets[number + 1]].decode("utf-8", "replace")
+        return unescaped(
+            self.blob[self.offsets[number] : self.offsets[number + 1]].decode("utf-8", "replace")
+        )
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -156,75 +180,122 @@ def _strings(package: Package, parts: Mapping[str, tuple[str, str]]) -> _Strings
     return found
 
 
+def unescaped(text: str) -> str:
+    """Return text with the characters that XML cannot have (`_x000D_`); line ends are one character."""
+    if "_x" not in text:
+        return text
+    plain = _ESCAPED.sub(lambda found: _character(int(found[1], 16)), text)
+    return plain.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _character(code: int) -> str:
+    is_text = code in (9, 10, 13) or (code >= 32 and not 0x7F <= code < 0xA0 and not 0xD800 <= code < 0xE000)
+    return chr(code) if is_text else ""
+
+
 class _CellStyles(Handler):
-    """How each cell format shows a number: as "date", as "duration" or, "", as it is."""
+    """The number format of each style of cells, and whether it is that of a head: bold, or filled."""
 
     def __init__(self) -> None:
-        self.kinds: list[str] = []
+        self.formats: list[CellFormat] = []
+        self.strong: list[bool] = []
         self._own: dict[str, str] = {}
-        self._in_cells = False
+        self._bold: list[bool] = []
+        self._filled: list[bool] = []
+        self._inside = ""
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         if name == "numFmt":
-            code = attributes.get("formatCode", "")
-            kind = "date" if _IS_DATE.search(_QUOTED.sub("", code)) else ""
-            self._own[attributes.get("numFmtId", "")] = "duration" if _IS_DURATION.search(code) else kind
-        elif name == "cellXfs":
-            self._in_cells = True
-        elif name == "xf" and self._in_cells:
+            self._own[attributes.get("numFmtId", "")] = attributes.get("formatCode", "")
+        elif name in ("fonts", "fills", "cellXfs"):
+            self._inside = name
+        elif name == "font" and self._inside == "fonts":
+            self._bold.append(False)
+        elif name == "b" and self._inside == "fonts" and self._bold:
+            self._bold[-1] = attributes.get("val", "1") not in ("0", "false")
+        elif name == "patternFill" and self._inside == "fills":
+            self._filled.append(attributes.get("patternType", "none") not in ("none", "gray125"))
+        elif name == "gradientFill" and self._inside == "fills":
+            self._filled.append(True)
+        elif name == "xf" and self._inside == "cellXfs":
             number = attributes.get("numFmtId", "0")
             known = int(number) if number.isdigit() and len(number) < 6 else 0
-            built_in = "duration" if known == _BUILT_IN_DURATION else "date" if known in _DATES else ""
-            self.kinds.append(self._own.get(number, built_in))
+            self.formats.append(format_of(known, self._own.get(number)))
+            self.strong.append(
+                _chosen(self._bold, attributes.get("fontId"))
+                or _chosen(self._filled, attributes.get("fillId"))
+            )
 
     def end(self, name: str) -> None:
-        if name == "cellXfs":
-            self._in_cells = False
+        if name == self._inside:
+            self._inside = ""
 
 
-def _styles(package: Package, parts: Mapping[str, tuple[str, str]]) -> Sequence[str]:
+def _chosen(marks: Sequence[bool], number: str | None) -> bool:
+    place = int(number) if number is not None and number.isdigit() and len(number) < 6 else 0
+    return place < len(marks) and marks[place]
+
+
+def _styles(package: Package, parts: Mapping[str, tuple[str, str]]) -> _CellStyles:
     found = _CellStyles()
     for kind, path in parts.values():
         if kind == "styles" and path in package:
             try:
                 package.xml(path, found)
             except DocumentError:
-                return []
-    return found.kinds
+                return _CellStyles()
+    return found
 
 
 class _SheetRows(Handler):
-    """Collects the rows of one sheet: (number, text by column). Unless `hidden`, hidden ones are left out."""
+    """Collects the rows of one sheet that have text. Unless `hidden`, hidden ones are left out."""
 
-    def __init__(self, strings: _Strings, styles: Sequence[str], since_1904: bool, *, hidden: bool) -> None:
-        self.rows: list[tuple[int, dict[int, str]]] = []
+    def __init__(
+        self,
+        strings: _Strings,
+        styles: _CellStyles,
+        merged: Mapping[int, list[Range]],
+        since_1904: bool,
+        *,
+        hidden: bool,
+    ) -> None:
+        self.rows: list[SheetRow] = []
+        self.uncomputed: list[str] = []
+        self._merged = MergedCells(merged)
         self._hidden_columns: set[int] = set()
         self._declared = 0  # columns before it
         self._columns_left_out: set[int] = set()
         self._rows_left_out = 0
         self._reads_hidden = hidden
         self._is_hidden = False
-        self._strings, self._styles = strings, styles
-        self._epoch = _EPOCH + dt.timedelta(days=1462) if since_1904 else _EPOCH
-        self._number = 0
+        self._strings, self._styles, self._since_1904 = strings, styles, since_1904
+        self._number = self._last = 0
         self._cells: dict[int, str] = {}
+        self._values: dict[int, int | float | None] = {}
+        self._is_strong = True
         self._column = -1
         self._type = ""
-        self._style = ""
+        self._style = -1
         self._parts: list[str] = []
-        self._taking = False
+        self._taking = self._has_formula = self._in_phonetic = False
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         if name == "c":
-            self._column = _column(attributes.get("r", ""), self._column + 1)
-            self._type, self._style = attributes.get("t", "n"), attributes.get("s", "")
-            self._parts = []
+            self._column = column_of(attributes.get("r", ""), self._column + 1)
+            style = attributes.get("s", "")
+            self._type = attributes.get("t", "n")
+            self._style = int(style) if style.isdigit() and len(style) < 7 else 0
+            self._parts, self._has_formula = [], False
+        elif name == "f":
+            self._has_formula = True
+        elif name == "rPh":
+            self._in_phonetic = True
         elif name in ("v", "t"):
-            self._taking = True
+            self._taking = not self._in_phonetic
         elif name == "row":
             number = attributes.get("r", "")
             self._number = int(number) if number.isdigit() and len(number) < 9 else self._number + 1
-            self._cells, self._column = {}, -1
+            self._cells, self._values, self._column, self._is_strong = {}, {}, -1, True
             self._is_hidden = not self._reads_hidden and attributes.get("hidden") in _TRUE
         elif name == "col" and not self._reads_hidden and attributes.get("hidden") in _TRUE:
             first, last = attributes.get("min", ""), attributes.get("max", "")
@@ -240,18 +311,39 @@ class _SheetRows(Handler):
     def end(self, name: str) -> None:
         if name in ("v", "t"):
             self._taking = False
+        elif name == "rPh":
+            self._in_phonetic = False
         elif name == "c":
-            if not self._parts or self._column >= _LAST_COLUMN:
-                return
-            if self._column in self._hidden_columns:
-                self._columns_left_out.add(self._column)
-            else:
-                self._cells[self._column] = self._value("".join(self._parts))[:_MOST_CELL]
-        elif name == "row" and self._cells:
-            if self._is_hidden:
-                self._rows_left_out += 1
-            else:
-                self.rows.append((self._number, self._cells))
+            self._end_cell()
+        elif name == "row" and (self._cells or self._merged.reaches(self._number)):
+            self._end_row()
+
+    def _end_cell(self) -> None:
+        if not self._parts and self._has_formula:
+            self.uncomputed.append(f"{letters_of(self._column)}{self._number}")
+        if not self._parts or self._column >= _LAST_COLUMN:
+            return
+        if self._column in self._hidden_columns:
+            self._columns_left_out.add(self._column)
+            return
+        text = self._value("".join(self._parts))[:_MOST_CELL]
+        if text:
+            self._cells[self._column] = text
+            strong = self._styles.strong
+            self._is_strong &= self._style < len(strong) and strong[self._style]
+
+    def _end_row(self) -> None:
+        has_text = any(self._cells.values())
+        across = self._merged.fill(self._number, self._cells)
+        if not has_text:
+            return
+        gap = self._number - self._last - 1 if self._last else 0
+        self._last = self._number
+        if self._is_hidden:
+            self._rows_left_out += 1
+            return
+        cells = [self._cells.get(place, "") for place in range(max(self._cells) + 1)]
+        self.rows.append(SheetRow(self._number, cells, self._values, across, self._is_strong, max(gap, 0)))
 
     def left_out(self) -> str:
         """Return how many hidden rows and columns with text were left out; "" for none."""
@@ -264,48 +356,25 @@ class _SheetRows(Handler):
             return self._strings[number] if 0 <= number < len(self._strings) else ""
         if self._type == "b":
             return "true" if text == "1" else "false"
-        if self._type == "n" and self._style.isdigit() and len(self._style) < 7:
-            style = int(self._style)
-            kind = self._styles[style] if style < len(self._styles) else ""
-            if kind:
-                return _duration(text) if kind == "duration" else self._date(text)
-        return text.strip()
-
-    def _date(self, text: str) -> str:
-        try:
-            days = float(text)
-            when = self._epoch + dt.timedelta(days=days)
-        except (ValueError, OverflowError):
-            return text
-        if days < 1:
-            return (when + dt.timedelta(microseconds=500_000)).strftime("%H:%M:%S")
-        return when.date().isoformat() if days == int(days) else when.isoformat(" ", "minutes")
+        if self._type == "n":
+            formats = self._styles.formats
+            own = formats[self._style] if self._style < len(formats) else GENERAL
+            plain = shown(text, own, since_1904=self._since_1904)
+            if own.kind == "number":
+                self._values[self._column] = _number(text, plain)
+            return plain
+        if self._type == "d":  # a date in ISO 8601
+            return text.strip().removesuffix("T00:00:00").replace("T", " ")
+        return unescaped(text).strip()
 
 
-def _duration(days: str) -> str:
-    """Return a number of days as hours, minutes and seconds: `26:30:00`."""
+def _number(text: str, plain: str) -> int | float | None:
+    """Return the value of a formatted number for filters; None if its digits are a code such as `007`."""
+    digits = plain.lstrip("-+( ")
+    if digits[:1] == "0" and digits[1:2].isdigit():
+        return None
     try:
-        seconds = round(float(days) * 86_400)
-    except (ValueError, OverflowError):
-        return days
-    minutes, rest = divmod(abs(seconds), 60)
-    return f"{'-' if seconds < 0 else ''}{minutes // 60}:{minutes % 60:02}:{rest:02}"
-
-
-def _column(reference: str, default: int) -> int:
-    """Return the column of a cell reference, counted from 0: 2 for `C7`."""
-    found = 0
-    for char in reference[:4]:
-        if not "A" <= char <= "Z":
-            break
-        found = found * 26 + ord(char) - 64
-    return found - 1 if found else default
-
-
-def _letters(column: int) -> str:
-    name = ""
-    column += 1
-    while column:
-        column, rest = divmod(column - 1, 26)
-        name = chr(65 + rest) + name
-    return name
+        value = float(general(float(text), text))
+    except ValueError:
+        return None
+    return int(value) if value.is_integer() and abs(value) < 1e15 else value
