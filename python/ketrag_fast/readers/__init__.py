@@ -91,7 +91,7 @@ FORMATS: Final[Mapping[str, Format]] = {
     "epub": Format("office.epub:read_epub"),
     "mail": Format("mail:read_mail"),
     "mbox": Format("mail:read_mbox"),
-    "mht": Format("mail:read_mht"),
+    "mht": Format("mht:read_mht"),
     "rtf": Format("rtf:read_rtf"),
     "json": Format("structured:read_json"),
     "xml": Format("structured:read_xml"),

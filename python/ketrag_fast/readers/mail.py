@@ -7,21 +7,26 @@ themselves, and their terms would otherwise count in every reply.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from email import message_from_bytes, policy
 from email.message import EmailMessage, Message
 from email.utils import parsedate_to_datetime
+from itertools import islice
 from typing import Any, Final
 
 from ketrag_fast.errors import BackendMissing, DocumentError
 from ketrag_fast.readers import items_of, known_kind, unsure
 from ketrag_fast.readers.archives import DEEPEST
+from ketrag_fast.readers.content_lines import event_texts
 from ketrag_fast.readers.decode import Decoded, decode, decode_html
-from ketrag_fast.readers.html import page_of
+from ketrag_fast.readers.html import page_of, plain_text
 from ketrag_fast.readers.protocol import Item, SourceFile
+from ketrag_fast.readers.rtf import rtf_text
 from ketrag_fast.readers.text_builder import TextWriter
+from ketrag_fast.readers.tnef import Envelope, read_envelope
 from ketrag_fast.types import Document
 from ketrag_fast.types.documents import ENCODING
 from ketrag_fast.types.locations import Locator
@@ -38,6 +43,10 @@ _FORWARDED = re.compile(r"\s*(?:fwd?|wg|tr|rv|doorst|i)\s*:", re.I)
 _FIRST_LINE = re.compile(rb"From (?:.*[^\d:])?\d?\d:\d\d")
 """The line before each message of a mailbox has an address and a time."""
 _SUFFIXES: Final = {
+    "text/calendar": ".ics",
+    "text/vcard": ".vcf",
+    "text/x-vcard": ".vcf",
+    "application/rtf": ".rtf",
     "application/json": ".json",
     "application/pdf": ".pdf",
     "text/csv": ".csv",
@@ -153,7 +162,7 @@ def _attached(item: Item, name: str) -> Item:
 
 
 def _parts(message: Message) -> Iterator[Message]:
-    """Yield the parts with content: the plain form if there is a choice, nested messages unopened."""
+    """Yield the parts with content; of a choice what `_chosen` returns; nested messages unopened."""
     pending: list[Message] = [message]
     while pending:
         part = pending.pop()
@@ -162,10 +171,54 @@ def _parts(message: Message) -> Iterator[Message]:
             continue
         inner = [one for one in part.get_payload() if isinstance(one, Message)]
         if part.get_content_type() == "multipart/alternative":
-            plain = [one for one in inner if one.get_content_type() == "text/plain" and _bytes(one).strip()]
-            shown = [one for one in inner if one.get_content_type() == "text/html" or one.is_multipart()]
-            inner = plain[:1] or shown[-1:] or inner[-1:]
+            inner = _chosen(inner)
         pending.extend(reversed(inner))
+
+
+def _chosen(forms: list[Message]) -> list[Message]:
+    """Return the richest form of a text, or the plain one if that says the same; and calendars.
+
+    Files inside the richest form are kept with the plain one.
+    """
+    plain = [one for one in forms if one.get_content_type() == "text/plain" and _bytes(one).strip()]
+    shown = [one for one in forms if one.get_content_type() == "text/html" or one.is_multipart()]
+    events = [one for one in forms if one.get_content_type() == "text/calendar"]
+    if not plain or not shown:
+        return [*(plain[:1] or shown[-1:] or ([] if events else forms[-1:])), *events]
+    leaves = [one for one in islice(shown[-1].walk(), MOST_PARTS) if not one.is_multipart()]
+    pages = [one for one in leaves if one.get_content_type() == "text/html"]
+    try:
+        page = " ".join(_page_text(_text(one, _bytes(one), None).text) for one in pages)
+        if not _says(_text(plain[0], _bytes(plain[0]), None).text, page):
+            return [shown[-1], *events]
+    except DocumentError:
+        pass  # the plain form can be read
+    files = [one for one in leaves if one.get_content_type() not in ("text/html", "text/plain")]
+    return [plain[0], *files, *events]
+
+
+_WORD: Final = re.compile(r"\w+")
+_SAME: Final = 0.8
+"""Share of the words of a page that the plain form has if it says the same. A plain form lacks labels of
+buttons and footers, a stub nearly everything."""
+_LEAST: Final = 0.5
+"""A page with a smaller share of the plain form's number of words is not the richer form."""
+
+
+def _says(plain: str, page: str) -> bool:
+    words = Counter(_WORD.findall(page.lower()))
+    own = Counter(_WORD.findall(plain.lower()))
+    needed = sum(words.values())
+    if needed < _LEAST * sum(own.values()):
+        return True  # the page is less than the plain form
+    return sum((words & own).values()) >= _SAME * needed
+
+
+def _page_text(markup: str) -> str:
+    try:
+        return page_of(markup, whole=True).text
+    except BackendMissing:
+        return plain_text(markup)
 
 
 def _part(
@@ -186,7 +239,16 @@ def _part(
         if isinstance(first, Message):
             attached.append((f"{name or f'message-{number}'}".removesuffix(".eml") + ".eml", _flat(first)))
         return None
+    if kind in _ENVELOPES or name.lower() == "winmail.dat":
+        envelope = read_envelope(_bytes(part))
+        _write_envelope(envelope, writer, attached)
+        if envelope.problem:
+            raise DocumentError(envelope.problem)
+        return None
     told = str(part.get("Content-Disposition", "")).lower().startswith("attachment")
+    if kind == "text/calendar" and not told:
+        _write_events(event_texts(_text(part, _bytes(part), file).text), writer)
+        return None
     if kind not in ("text/plain", "text/html") or told or (name and number):
         if name or told or kind in _SUFFIXES:
             attached.append((name or f"attachment-{number}{_SUFFIXES.get(kind, '')}", _bytes(part)))
@@ -199,13 +261,71 @@ def _part(
         except BackendMissing as error:
             raise DocumentError(f"{error} ({error.hint})") from None
     else:
-        text = fold_quotations(found.text, original=not is_forward)
+        text = found.text
+        if str(part.get_param("format", "")).lower() == "flowed":
+            text = unflowed(text, joins=str(part.get_param("delsp", "")).lower() == "yes")
+        text = fold_quotations(text, original=not is_forward)
         for paragraph in re.split(r"\n[ \t]*\n", text):
             writer.paragraph(paragraph)
     writer.located(mark, "part", "body" if number == 0 else f"part {number}")
     if found.encoding is not None:
         writer.located(mark, ENCODING, found.encoding)
     return found
+
+
+_ENVELOPES: Final = ("application/ms-tnef", "application/vnd.ms-tnef")
+
+
+def _write_envelope(envelope: Envelope, writer: TextWriter, attached: list[tuple[str, bytes]]) -> None:
+    """Write the text of a `winmail.dat`, unless the message has it, and add its files to those attached."""
+    if envelope.html:
+        text = _page_text(decode_html(envelope.html).text)
+    else:
+        text = envelope.text or (rtf_text(envelope.rtf) if envelope.rtf else "")
+    if text.strip() and not _says(writer.text(), text):
+        mark = writer.mark()
+        for paragraph in re.split(r"\r?\n[ \t]*\r?\n", text):
+            writer.paragraph(paragraph.replace("\r", ""))
+        writer.located(mark, "part", "winmail.dat")
+    for number, (title, content) in enumerate(envelope.files, 1):
+        name = " ".join(title.replace("\\", "/").rpartition("/")[2].split()).strip(".")[:200]
+        attached.append((_free(name or f"attachment-{number}", [one for one, _ in attached]), content))
+
+
+def _write_events(events: Sequence[str], writer: TextWriter) -> None:
+    """Write the events of an invitation without the lines that the message has."""
+    known = {" ".join(line.split()) for line in writer.text().splitlines()}
+    mark = writer.mark()
+    for event in events:
+        lines = [line for line in event.splitlines() if " ".join(line.split()) not in known or not line]
+        writer.paragraph("\n".join(lines))
+    writer.located(mark, "part", "calendar")
+
+
+_DEPTH: Final = re.compile(r">*")
+
+
+def unflowed(text: str, *, joins: bool = False) -> str:
+    """Return text of `format=flowed` (RFC 3676) with a line for each paragraph.
+
+    `joins`: the blank at the end of a line is not part of the text (`delsp=yes`).
+    """
+    lines: list[str] = []
+    goes_on, before = False, ""
+    for line in text.splitlines():
+        quoted = _DEPTH.match(line)
+        depth = quoted[0] if quoted is not None else ""
+        rest = line[len(depth) :]
+        rest = rest[1:] if rest.startswith(" ") else rest  # stuffed by the sender
+        is_signature = rest == "-- "
+        if goes_on and depth == before and not is_signature:
+            lines[-1] += rest
+        else:
+            lines.append(f"{depth} {rest}" if depth else rest)
+        goes_on, before = rest.endswith(" ") and not is_signature, depth
+        if goes_on and joins:
+            lines[-1] = lines[-1][:-1]
+    return "\n".join(lines)
 
 
 def fold_quotations(text: str, *, original: bool = True) -> str:
@@ -280,7 +400,7 @@ def _flat(message: Message) -> bytes:
         raise DocumentError(f"damaged message: {error!r:.100}") from None
 
 
-def _text(part: Message, data: bytes, file: SourceFile) -> Decoded:
+def _text(part: Message, data: bytes, file: SourceFile | None) -> Decoded:
     for name in (part.get_content_charset(), "utf-8"):
         try:
             if name:
@@ -288,7 +408,7 @@ def _text(part: Message, data: bytes, file: SourceFile) -> Decoded:
         except (LookupError, UnicodeDecodeError, ValueError):
             continue
     try:
-        return decode(data, file.fallback_encoding)
+        return decode(data, file.fallback_encoding if file is not None else None)
     except DocumentError:
         return Decoded(data.decode("cp1252", "replace"), "cp1252", is_sure=False)
 
@@ -312,55 +432,3 @@ def _about(message: EmailMessage) -> dict[str, Any]:
     with suppress(Exception):  # no date, or an invalid one
         found["date"] = parsedate_to_datetime(str(message.get("Date", ""))).isoformat()
     return found
-
-
-LARGEST_PAGE: Final = 100_000_000
-"""Maximum size of a file in bytes."""
-_MOST_PARTS: Final = 10_000
-_ADDRESSES: Final = ("Snapshot-Content-Location", "Content-Location")
-
-
-def read_mht(file: SourceFile) -> Iterator[Item]:
-    """Yield the page as one document, with its address as metadata."""
-    if file.size() > LARGEST_PAGE:
-        raise DocumentError(f"the file is larger than {LARGEST_PAGE:,} bytes")
-    try:
-        message = message_from_bytes(file.read_bytes(), _class=EmailMessage, policy=policy.default)
-        parts = [part for part, _ in zip(message.walk(), range(_MOST_PARTS), strict=False)]
-        main = _main_part(message, parts)
-        data = main.get_payload(decode=True) if main is not None else None
-        charset = main.get_content_charset() if main is not None else None
-    except Exception as error:  # noqa: BLE001 - the standard parser may raise anything
-        raise DocumentError(f"not usable as a saved page: {error!r:.200}") from None
-    if not isinstance(data, bytes) or main is None:
-        raise DocumentError("not a saved page: no part of it is HTML")
-    found = decode_html(data, file.fallback_encoding, charset)
-    file.assumed.note(found)
-    page = page_of(found.text)
-    if not page.text:
-        yield file.failure("the page has no text")
-        return
-    metadata: dict[str, Any] = dict(page.metadata)
-    address = (
-        _header(message, _ADDRESSES[0]) or _header(main, _ADDRESSES[1]) or _header(message, _ADDRESSES[1])
-    )
-    if address.startswith(("http:", "https:")):
-        metadata["url"] = address
-    yield Document(
-        file.id, page.text, page.title or _header(message, "Subject"), metadata, tuple(page.locators)
-    )
-
-
-def _main_part(message: Message, parts: Sequence[Message]) -> Message | None:
-    """Return the part with the page: the one that the header names, else the first with HTML."""
-    pages = [part for part in parts if part.get_content_type() in ("text/html", "application/xhtml+xml")]
-    start = message.get_param("start")
-    named = [part for part in pages if start and _header(part, "Content-ID") == start]
-    return next(iter(named or pages), None)
-
-
-def _header(part: Message, name: str) -> str:
-    try:
-        return " ".join(str(part.get(name, "")).split())[:2000].encode("utf-8", "replace").decode()
-    except Exception:  # noqa: BLE001 - a damaged header
-        return ""

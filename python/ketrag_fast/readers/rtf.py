@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from ketrag_fast._core import lowered_text, raised_text
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.text_builder import TextWriter
@@ -111,6 +112,13 @@ def read_rtf(file: SourceFile) -> Iterator[Item]:
     yield writer.document(file, title, reading.about)
 
 
+def rtf_text(data: bytes) -> str:
+    """Return the text of RTF inside another file."""
+    writer = TextWriter()
+    _RtfText(writer).read(data.decode("latin-1"))
+    return writer.text()
+
+
 @dataclass(slots=True)
 class _State:
     """What a group inherits from the group around it."""
@@ -121,6 +129,8 @@ class _State:
     in_fonts: bool = False
     hidden: bool = False
     deleted: bool = False
+    script: int = 0
+    """1 for a superscript, -1 for a subscript."""
     after_unicode: int = 1
     """Characters after a Unicode character that repeat it for readers without Unicode."""
     encoding: str = ""
@@ -145,6 +155,7 @@ class _RtfText:
         self._rows: list[list[str]] = []
         self._in_table = False
         self._level: int | None = None
+        self._script = (-1, "", 0)  # where the last script begins in the paragraph, its text and kind
         self._is_new = False  # nothing of the group was read yet
 
     def read(self, text: str) -> None:
@@ -216,7 +227,10 @@ class _RtfText:
         elif word == "fcharset" and state.in_fonts:
             self._fonts[self._font] = _codec(_CHARSETS.get(number or 0, ""), "")
         elif word == "plain":
-            state.hidden, state.encoding = False, ""
+            state.hidden, state.encoding, state.script = False, "", 0
+        elif word in ("super", "sub", "nosupersub", "up", "dn"):
+            sign = {"super": 1, "up": 1, "sub": -1, "dn": -1}.get(word, 0)
+            state.script = sign if number is None or number > 0 else 0
         elif word == "v":
             state.hidden = number != 0
         elif word == "deleted":
@@ -275,7 +289,21 @@ class _RtfText:
         elif not (state.skips or state.hidden or state.deleted):
             if self._rows and not self._in_table and not self._cells and text.strip():
                 self._end_table()
-            self._paragraph.append(text)
+            if state.script:
+                self._put_script(text, state.script)
+            else:
+                self._paragraph.append(text)
+
+    def _put_script(self, text: str, script: int) -> None:
+        """Write raised or lowered text, with what was raised before it."""
+        begin, before, kind = self._script
+        if begin != len(self._paragraph) - 1 or kind != script or begin < 0:
+            begin, before = len(self._paragraph), ""
+        whole = before + text
+        base = "".join(self._paragraph[max(begin - 8, 0) : begin])[-60:]
+        written = raised_text(base, whole) if script > 0 else lowered_text(base, whole)
+        self._paragraph[begin:] = [written if whole.strip() else whole]
+        self._script = (begin, whole, script)
 
     def _end_paragraph(self) -> None:
         self._flush()

@@ -11,6 +11,7 @@ from typing import Any, Final
 from ketrag_fast.base.safe_xml import Handler, steps
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.office.cell_formats import GENERAL, CellFormat, format_of, general, shown
+from ketrag_fast.readers.office.charts import comment_line, comments_of, write_charts
 from ketrag_fast.readers.office.merged_cells import (
     REPEATED,
     MergedCells,
@@ -22,6 +23,7 @@ from ketrag_fast.readers.office.merged_cells import (
 from ketrag_fast.readers.office.sheet_tables import Form, Part, Remark, SheetRow, parts_of
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.table import row_document
+from ketrag_fast.readers.text_builder import TextWriter
 from ketrag_fast.readers.zip_xml import Package, open_package, relations
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.documents import HIDDEN
@@ -74,12 +76,58 @@ def read_xlsx(file: SourceFile) -> Iterator[Item]:
 
 
 def _sheet(file: SourceFile, name: str, handler: _SheetRows, package: Package, path: str) -> Iterator[Item]:
+    comments = _Comments(package, path)
     for part in parts_of(_used_rows(handler, package, path)):
-        yield _item(file, name, part)
+        rows = (part.first, part.last) if isinstance(part, Form) else (part.number, part.number)
+        yield comments.add_to(_item(file, name, part), *rows)
+    yield from comments.others(file, name)
+    yield from _charts(file, name, package, path)
     if handler.left_out():
         yield Failure(file.id, HIDDEN, handler.left_out())
     if handler.uncomputed:
         yield file.partial(_uncomputed(handler.uncomputed))
+
+
+class _Comments:
+    """The comments of a sheet by their rows: lines that are added to what is in the row."""
+
+    def __init__(self, package: Package, path: str) -> None:
+        self._lines: dict[int, list[tuple[str, str]]] = {}
+        for where, author, text in comments_of(package, path):
+            digits = where.lstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ$").replace("$", "")
+            row = int(digits) if digits.isdigit() and len(digits) < 9 else 0
+            self._lines.setdefault(row, []).append((where, comment_line(author, text, where)))
+
+    def add_to(self, item: Item, first: int, last: int) -> Item:
+        """Return an item with the comments on its rows, unless they were added to another one."""
+        if not self._lines or not isinstance(item, Document):
+            return item
+        lines = [line for row in range(first, last + 1) for _, line in self._lines.pop(row, ())]
+        if not lines:
+            return item
+        text = "\n".join([item.text, *lines])
+        ends = tuple(replace(one, end=len(text)) for one in item.locators)
+        return replace(item, text=text, locators=ends)
+
+    def others(self, file: SourceFile, name: str) -> Iterator[Item]:
+        """Yield the comments on rows without text."""
+        for row in sorted(self._lines):
+            for where, line in self._lines[row]:
+                yield _located(Document(f"{file.id}#{where}", line), name, where)
+
+
+def _charts(file: SourceFile, name: str, package: Package, path: str) -> Iterator[Item]:
+    """Yield a document for the charts of each drawing of a sheet."""
+    for kind, drawing in relations(package, path).values():
+        if kind != "drawing" or drawing not in package:
+            continue
+        writer = TextWriter()
+        for problem in write_charts(package, drawing, writer):
+            yield file.failure(problem)
+        if writer.text():
+            charts = writer.document(replace(file, id=f"{file.id}#charts"), "", {})
+            where = Locator(0, len(charts.text), "sheet", name)
+            yield replace(charts, locators=(where, *charts.locators))
 
 
 def _uncomputed(cells: Sequence[str]) -> str:

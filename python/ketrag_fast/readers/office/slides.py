@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ketrag_fast._core import lowered_text, raised_text
 from ketrag_fast.base.safe_xml import Handler
 from ketrag_fast.errors import DocumentError
+from ketrag_fast.readers.office.charts import comment_line, comments_of, write_charts
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.text_builder import TextWriter, repeated
 from ketrag_fast.readers.zip_xml import Package, core_properties, open_package, relations
@@ -26,6 +28,7 @@ def read_pptx(file: SourceFile) -> Iterator[Item]:
         slides = _slides(package)
         broken: list[str] = []
         hidden: list[int] = []
+        footers: dict[str, None] = {}
         for number, slide in enumerate(slides, 1):
             writer.end_section()
             mark = writer.mark()
@@ -35,10 +38,19 @@ def read_pptx(file: SourceFile) -> Iterator[Item]:
                 if handler.is_left_out:
                     hidden.append(number)
                     continue
+                broken += [f"slide {number}: {why}" for why in write_charts(package, slide, writer)]
                 _notes(package, slide, writer)
+                for _, author, text in comments_of(package, slide):
+                    writer.paragraph(comment_line(author, text))
+                footers.update(dict.fromkeys(handler.footers))
             except DocumentError as error:
                 broken.append(f"slide {number}: {error}")
             writer.located(mark, "slide", number)
+        writer.end_section()
+        mark = writer.mark()
+        for footer in footers:
+            writer.paragraph(footer)
+        writer.located(mark, "part", "footer")
     if writer.text():
         yield writer.document(file, title, metadata | {"slides": len(slides)})
     elif not broken and not hidden:
@@ -91,6 +103,9 @@ class _Slide(Handler):
         self._rows: list[list[str]] | None = None
         self._goes_on = False  # the cell above
         self._skipped = 0
+        self.footers: list[str] = []
+        """Footers and headers, which many slides repeat."""
+        self._script = 0  # of the run: raised (positive) or lowered
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         if name == "sld" and not self._hidden and attributes.get("show") in ("0", "false"):
@@ -104,6 +119,11 @@ class _Slide(Handler):
             self._place = attributes.get("type", "body")
         elif name == "t":
             self._in_text = True
+        elif name == "r":
+            self._script = 0
+        elif name == "rPr":
+            baseline = attributes.get("baseline", "0").rstrip("%")
+            self._script = int(baseline) if baseline.lstrip("-").isdigit() and len(baseline) < 8 else 0
         elif name == "br":
             self._paragraph.append("\n")
         elif name == "tbl":
@@ -116,6 +136,9 @@ class _Slide(Handler):
 
     def text(self, text: str) -> None:
         if self._in_text and not self._skipped:
+            if self._script and text.strip():
+                before = "".join(self._paragraph[-8:])[-60:]
+                text = raised_text(before, text) if self._script > 0 else lowered_text(before, text)
             self._paragraph.append(text)
 
     def end(self, name: str) -> None:
@@ -146,6 +169,8 @@ class _Slide(Handler):
 
     def _write(self) -> None:
         if not self._shape or self._place in _UNSAID:
+            if self._place in ("ftr", "hdr") and not self._notes:
+                self.footers += self._shape
             return
         if self._place in _TITLES and not self._notes:
             self._writer.paragraph(" ".join(" ".join(self._shape).split()), level=2)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from ketrag_fast._core import lowered_text, raised_text
 from ketrag_fast.base.safe_xml import Handler
 from ketrag_fast.errors import DocumentError
+from ketrag_fast.readers.office.charts import comment_line, write_charts
+from ketrag_fast.readers.office.word_formula import WordFormula
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.text_builder import TextWriter, repeated
 from ketrag_fast.readers.zip_xml import Package, core_properties, open_package, relations
@@ -22,8 +26,15 @@ _MOST_TURNS: Final = 50
 """Maximum number of places in a paragraph at which pages begin; further pages begin at the last of them."""
 
 
+_PAGE_NUMBER: Final = re.compile(r"[\W\d_]*(?:\w{1,8}\s*\d+(?:\s*\S{1,4}\s*\d+)?)?[\W\d_]*")
+"""A header or footer that has only the number of the page."""
+
+
 def read_docx(file: SourceFile) -> Iterator[Item]:
-    """Yield one document. Its pages are those of Word's last layout."""
+    """Yield one document. Its pages are those of Word's last layout.
+
+    Charts, notes, comments, and each different header and footer follow the text.
+    """
     with open_package(file) as package:
         main = next(
             (path for kind, path in relations(package, "").values() if kind == "officeDocument"), _MAIN
@@ -33,19 +44,48 @@ def read_docx(file: SourceFile) -> Iterator[Item]:
         body = _Body(writer, _levels(package))
         package.xml(main, body)
         body.finish()
-        for name, part in (("word/footnotes.xml", "footnotes"), ("word/endnotes.xml", "endnotes")):
+        for problem in write_charts(package, main, writer):
+            yield file.failure(problem)
+        writer.end_section()
+        for name, part in _PARTS:
             if name in package:
                 mark = writer.mark()
-                notes = _Body(writer, {})
                 try:
-                    package.xml(name, notes)
+                    package.xml(name, _Body(writer, {}))
                 except DocumentError as error:
                     yield file.failure(str(error))
                 writer.located(mark, "part", part)
+        yield from _headers(file, package, main, writer)
     if not writer.text():
         yield file.failure("the document has no text")
         return
     yield writer.document(file, title, metadata)
+
+
+_PARTS: Final = (
+    ("word/footnotes.xml", "footnotes"),
+    ("word/endnotes.xml", "endnotes"),
+    ("word/comments.xml", "comments"),
+)
+
+
+def _headers(file: SourceFile, package: Package, main: str, writer: TextWriter) -> Iterator[Item]:
+    """Write each text of headers and footers once, unless the document has it or it is a number."""
+    known = {line.strip() for line in writer.text().split("\n")}
+    for kind, path in sorted(relations(package, main).values()):
+        if kind not in ("header", "footer") or path not in package:
+            continue
+        own = TextWriter()
+        try:
+            package.xml(path, _Body(own, {}))
+        except DocumentError as error:
+            yield file.failure(str(error))
+        mark = writer.mark()
+        for line in own.text().split("\n"):
+            if line.strip() not in known and not _PAGE_NUMBER.fullmatch(line):
+                known.add(line.strip())
+                writer.paragraph(line)
+        writer.located(mark, "part", kind)
 
 
 class _WordStyles(Handler):
@@ -121,16 +161,33 @@ class _Body(Handler):
         self._is_broken = False  # by a manual break, whose page has no text yet
         self._turns: list[int] = []  # pages that begin inside the paragraph: offsets in its text
         self._turned_rows: list[int] = []
+        self._formula: WordFormula | None = None
+        self._formulas = 0  # nested elements
+        self._script = ""  # of the run: superscript or subscript
+        self._run_begin = 0
+        self._raised = (-1, "", "")  # where the last script begins and its kind and text
+        self._author: str | None = None  # of a comment
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         if self._skipped or name in _PASSED or name.endswith("PrChange"):
             self._skipped += 1
             return
+        if self._formula is not None:
+            self._formula.start(name, attributes)
+            self._formulas += 1
+            return
         value = attributes.get("val", "")
         if name == "t":
             self._in_text = not self._is_hidden
         elif name == "r":
-            self._in_run, self._is_hidden = True, False
+            self._in_run, self._is_hidden, self._script = True, False, ""
+            self._run_begin = len(self._text)
+        elif name == "vertAlign" and self._in_run:
+            self._script = value if value in ("superscript", "subscript") else ""
+        elif name == "oMath":
+            self._formula, self._formulas = WordFormula(), 0
+        elif name == "comment":
+            self._author = attributes.get("author", "")
         elif name == "vanish" and self._in_run:
             self._is_hidden = value not in ("0", "false", "off")
         elif name == "p":
@@ -182,7 +239,9 @@ class _Body(Handler):
             self._goes_on = value != "restart"
 
     def text(self, text: str) -> None:
-        if self._in_text and not self._skipped:
+        if self._formula is not None and not self._skipped:
+            self._formula.text(text)
+        elif self._in_text and not self._skipped:
             self._text.append(text)
             if not text.isspace():
                 self._has_words, self._is_broken = True, False
@@ -190,9 +249,13 @@ class _Body(Handler):
     def end(self, name: str) -> None:
         if self._skipped:
             self._skipped -= 1
+        elif self._formula is not None:
+            self._end_in_formula(self._formula)
         elif name == "t":
             self._in_text = False
         elif name == "r":
+            if self._script:
+                self._end_script()
             self._in_run = self._is_hidden = False
         elif name == "p":
             self._paragraph()
@@ -202,6 +265,33 @@ class _Body(Handler):
             self._depth -= 1
             if self._depth == 0:
                 self._table()
+
+    def _end_in_formula(self, formula: WordFormula) -> None:
+        if self._formulas:
+            self._formulas -= 1
+            formula.end()
+            return
+        self._formula = None
+        self._text.append(formula.written())
+        self._has_words, self._is_broken = True, False
+
+    def _end_script(self) -> None:
+        """Write a run that is raised or lowered, with the runs before it that are one with it."""
+        begin, text = self._run_begin, "".join(self._text[self._run_begin :])
+        before = self._raised
+        if (
+            before[0] >= 0
+            and before[0] + 1 == begin
+            and before[1] == self._script
+            and len(self._text) > begin
+        ):
+            begin, text = before[0], before[2] + text
+        if not text.strip():
+            return
+        base = "".join(self._text[max(begin - 8, 0) : begin])[-60:]
+        written = raised_text(base, text) if self._script == "superscript" else lowered_text(base, text)
+        self._text[begin:] = [written]
+        self._raised = (begin, self._script, text)
 
     def _add_cell(self, row: list[str]) -> None:
         text = " ".join(self._cell)
@@ -223,7 +313,9 @@ class _Body(Handler):
 
     def _paragraph(self) -> None:
         text = "".join(self._text)
-        self._text, self._has_words = [], False
+        self._text, self._has_words, self._raised = [], False, (-1, "", "")
+        if self._author is not None and text.strip():
+            text, self._author = comment_line(self._author, text), None
         if self._depth:
             self._cell.append(text)
             return
