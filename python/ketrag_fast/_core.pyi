@@ -46,6 +46,7 @@ __all__ = [
     "__version__",
     "append_strings",
     "betweenness",
+    "changed_files",
     "citation_candidates",
     "citation_links",
     "concept_graph",
@@ -64,7 +65,7 @@ __all__ = [
     "embed_rows",
     "encoder_kernels",
     "encoder_refusal",
-    "file_stamps",
+    "file_stats",
     "fill",
     "fit_embedder",
     "fold_skeleton",
@@ -75,6 +76,7 @@ __all__ = [
     "graph_layout",
     "graph_neighbourhood",
     "hash_file",
+    "hash_files",
     "induced_edges",
     "keyword_means",
     "keyword_means_by_words",
@@ -422,7 +424,9 @@ def delta_patches(
     ]
     | None
 ): ...
-def file_stamps(paths: bytes) -> _I64: ...
+def file_stats(paths: bytes) -> bytes: ...
+def changed_files(paths: bytes, stats: bytes) -> tuple[list[int], bytes]: ...
+def hash_files(paths: bytes) -> bytes: ...
 def hash_file(path: str | PathLike[str]) -> tuple[str, bytes]: ...
 def merge_hashes(hashes: bytes, size: int) -> str | None: ...
 def pack_file(

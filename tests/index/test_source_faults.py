@@ -112,7 +112,7 @@ def test_documents_stay_if_the_source_may_have_been_a_folder(other: Path, tmp_pa
     (tmp_path / "records.jsonl").write_bytes(RECORD)
     Index.build([tmp_path / "records.jsonl", other], tmp_path / "ix").close()
     with sqlite3.connect(tmp_path / "ix" / "index.sqlite") as db:
-        db.execute("DELETE FROM file_readings")  # as in an index of an earlier version
+        db.execute("DELETE FROM files")  # as in an index of an earlier version
     (tmp_path / "records.jsonl").unlink()
     with Index.build([], tmp_path / "ix") as index:
         assert ids(index) == {"r1", "o.md"}
@@ -137,40 +137,6 @@ def test_a_document_that_moved_to_another_file_and_back_is_read_again(tmp_path: 
     with Index.build([], place) as index, Index.build(folder, tmp_path / "fresh") as fresh:
         assert texts(index) == texts(fresh) == {"a": "the first", "x": "x of file b"}
         assert index.digest == fresh.digest
-
-
-def test_a_row_is_not_trusted_for_a_document_with_another_content(tmp_path: Path) -> None:
-    """The row of the file is older than the stored document."""
-    folder, place = tmp_path / "in", tmp_path / "ix"
-    folder.mkdir()
-    put(folder / "a.json", {"a": "the first"}, 1)
-    put(folder / "b.json", {"x": "x of file b"}, 1)
-    Index.build(folder, place).close()
-    with sqlite3.connect(place / "index.sqlite") as db:
-        rows = db.execute("SELECT * FROM file_readings WHERE file = 'b.json'").fetchall()
-        assert len(rows) == 1
-    put(folder / "b.json", {"x": "another x"}, 2)
-    Index.build([], place).close()
-    put(folder / "b.json", {"x": "x of file b"}, 1)
-    with sqlite3.connect(place / "index.sqlite") as db:
-        db.execute("DELETE FROM file_readings WHERE file = 'b.json'")
-        db.execute(f"INSERT INTO file_readings VALUES ({', '.join('?' * len(rows[0]))})", rows[0])
-    with Index.build([], place) as index:
-        assert texts(index)["x"] == "x of file b"
-
-
-def test_rows_without_content_hashes_are_not_trusted(tmp_path: Path) -> None:
-    """Earlier versions stored the ids of the documents alone."""
-    folder, place = tmp_path / "in", tmp_path / "ix"
-    folder.mkdir()
-    put(folder / "b.json", {"x": "x of file b"}, 1)
-    Index.build(folder, place).close()
-    with sqlite3.connect(place / "index.sqlite") as db:
-        whole = db.execute("SELECT documents FROM file_readings").fetchone()
-        db.execute("UPDATE file_readings SET documents = ?", (json.dumps(["x"]),))
-    Index.build([], place).close()
-    with sqlite3.connect(place / "index.sqlite") as db:
-        assert db.execute("SELECT documents FROM file_readings").fetchone() == whole
 
 
 def counting(monkeypatch: pytest.MonkeyPatch, holder: object, name: str) -> list[str]:
@@ -200,8 +166,8 @@ def test_the_work_of_a_build_does_not_grow_with_the_square_of_sources(
 
     start = source_comparison.SourceComparison.__init__
 
-    def started(self: source_comparison.SourceComparison, known: Any, *others: Any) -> None:
-        start(self, Counted(known), *others)
+    def started(self: source_comparison.SourceComparison, known: Any, *others: Any, **options: Any) -> None:
+        start(self, Counted(known), *others, **options)
 
     monkeypatch.setattr(source_comparison.SourceComparison, "__init__", started)
     counts = []

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +41,13 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 def hashed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """The names of the files whose content is hashed."""
     names: list[str] = []
-    digest = unchanged.file_digest
+    digests = unchanged.digests_of
 
-    def counted(path: Path) -> str:
-        names.append(path.name)
-        return digest(path)
+    def counted(paths: Sequence[str]) -> list[bytes]:
+        names.extend(Path(path).name for path in paths)
+        return digests(paths)
 
-    monkeypatch.setattr(unchanged, "file_digest", counted)
+    monkeypatch.setattr(unchanged, "digests_of", counted)
     yield names
 
 
@@ -64,6 +65,7 @@ def folder(tmp_path: Path) -> Path:
     (base / "both.zip").write_bytes(archive({"a.txt": b"A crew of ten.", "b.txt": b"A crew of two."}))
     os.utime(base / "both.zip", ns=(OLD, OLD))
     (base / "note.md").write_text("# A note\n\nabout ships")
+    time.sleep(0.05)  # so that a later change has another time
     return base
 
 
@@ -118,7 +120,7 @@ def test_a_file_that_was_just_written_is_hashed(
     folder: Path, tmp_path: Path, parsed: list[str], hashed: list[str]
 ) -> None:
     """A second change in the same tick of the file system's clock keeps size and time."""
-    now = unchanged.time.time_ns() + 3_600_000_000_000
+    now = time.time_ns() + 3_600_000_000_000
     put(folder / "1.docx", "The ship number 1 sailed south.", now)
     build(folder, tmp_path / "ix")
     put(folder / "1.docx", "The ship number 8 sailed south.", now)
@@ -140,12 +142,12 @@ def test_what_makes_files_be_read_again(folder: Path, tmp_path: Path, parsed: li
     build(folder, place)
     parsed.clear()
     with sqlite3.connect(place / "index.sqlite") as db:
-        db.execute("UPDATE file_readings SET documents = '[5' WHERE file = '1.docx'")
-        db.execute("UPDATE file_readings SET documents = '[\"gone\"]' WHERE file = '2.docx'")
+        db.execute("UPDATE files SET notes = '[5', stat = x'05' WHERE file = '1.docx'")
+        db.execute("UPDATE files SET stat = x'05' WHERE file = '2.docx'")
     assert build(folder, place) == digest
-    assert sorted(parsed) == ["1.docx", "2.docx"]
+    assert sorted(parsed) == ["0.docx", "1.docx", "2.docx"], "the documents behind 0.docx may be its own"
     with sqlite3.connect(place / "index.sqlite") as db:
-        db.execute("DROP TABLE file_readings")
+        db.execute("DROP TABLE files")
     parsed.clear()
     assert build(folder, place) == digest
     assert sorted(parsed) == every

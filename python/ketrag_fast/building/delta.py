@@ -186,6 +186,7 @@ class Deltas:
                 continue
             done.grown -= self._tables.characters_of([known[name].key])
             done.gone.add(rows[name])
+            self._tables.read_again([(known[name].source, known[name].place)])
             self._tables.remove([known[name].key])
             self._tables.set_removed([name], removed=True)
             read.removed += 1
@@ -221,6 +222,8 @@ class Deltas:
             self._tables.insert([(document, *position, content)])
         else:
             done.grown -= self._tables.characters_of([stored.key])
+            if stored.source != position[0]:
+                self._tables.read_again([(stored.source, stored.place)])
             self._tables.update(stored.key, document, *position, content)
 
     def _end_of_program(self) -> tuple[int, int, int]:

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast.base.config import Settings, build_settings
 from ketrag_fast.base.progress import Meter
+from ketrag_fast.building.file_changes import FileChanges
+from ketrag_fast.building.single_files import NeedsComparisonError, SingleFiles
 from ketrag_fast.building.source_comparison import (
     BatchInsert,
     DocumentChange,
@@ -38,7 +40,6 @@ from ketrag_fast.building.sources import (
     sandbox_pool,
     split_sources,
 )
-from ketrag_fast.building.unchanged import UnchangedFiles
 from ketrag_fast.errors import Cancelled, DocumentError, InputError
 from ketrag_fast.kernels.text import pack
 from ketrag_fast.readers import FORMATS, is_glob
@@ -47,7 +48,6 @@ from ketrag_fast.storage.array_spool import require_space
 from ketrag_fast.storage.checksum import hash_purged_id, metadata_json
 from ketrag_fast.storage.document_table import Known
 from ketrag_fast.storage.manifest import Manifest
-from ketrag_fast.storage.source_files import SourceStamps, StoredStamps
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.spec.stage import Ahead
 from ketrag_fast.types import BuildReport, Document, Failure
@@ -80,10 +80,6 @@ class Ingested:
     failures: list[Failure] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     skipped: list[Failure] = field(default_factory=list)
-    stamps: dict[str, SourceStamps] = field(default_factory=dict)
-    """Sizes and times of the files of each source that was read."""
-    reader: str = ""
-    """Versions and settings of the readers."""
 
     def report(self, manifest: Manifest, **more: Any) -> BuildReport:
         """Return the report of a build that ends with a generation; `more` are other fields of the report."""
@@ -116,8 +112,10 @@ class Change:
     """Documents whose metadata meets this condition are removed too."""
     purge: bool = False
     """Whether to erase everything stored about removed documents, including those removed earlier."""
-    stamps: StoredStamps | None = None
-    """Files with these sizes and times are not read again, whatever their format."""
+    thorough: bool = False
+    """Whether to compare the contents of all files, and not only those whose size or times differ."""
+    changes: FileChanges | None = None
+    """The changed files, if no others need to be looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +223,10 @@ def change_documents(
     """
     paths, documents = split_sources(change.sources)
     removed, unknown = _remove(tables, change)
-    if change.others == "keep" and not paths and documents is None:
+    single = _change_single_files(tables, change.changes, settings, meter) if change.changes else None
+    if single is not None:
+        done = single
+    elif change.others == "keep" and not paths and documents is None:
         done = as_they_are(tables)
     else:
         tasks = list_sources(tables, paths, documents, change.others)
@@ -233,10 +234,15 @@ def change_documents(
         known = tables.known()
         for name in tables.altered().values() if rebuild else ():
             known[name] = dataclasses.replace(known[name], content="")
-        readings = tables.file_readings() if settings.shard is None and not rebuild else None
-        unchanged = UnchangedFiles(readings, settings, change.stamps)
-        comparison = SourceComparison(known, tables.removed(), settings, meter, unchanged)
-        done = Ingested(stamps=comparison.stamps)
+        tables.drop_invalid_files()
+        is_new = settings.shard is not None or rebuild
+        comparison = SourceComparison(
+            *(known, tables.removed(), settings, meter, tables.known_files()),
+            is_new=is_new,
+            thorough=change.thorough,
+        )
+        comparison.has_several = sum(task.row.kind == "path" for task in tasks) > 1
+        done = Ingested()
         with sandbox_pool(settings) as sandbox:
             steps = (step for task in tasks for step in comparison.changes(task, sandbox))
             _apply_all(tables, steps, done, ahead)
@@ -246,11 +252,7 @@ def change_documents(
         for task in tasks:
             if task.action == "drop":
                 tables.remove_source(task.row.number)
-        if unchanged.is_used:
-            left = {source.number for source in tables.sources()}
-            read = {task.row.number for task in tasks if task.action == "read"}
-            tables.set_file_readings(unchanged.rows, unchanged.gone(left, read))
-        done.reader = unchanged.reader
+        tables.set_known_files(comparison.rows, comparison.gone)
         # Failures of sources that were not read stay.
         new = {failure.document for failure in comparison.failures}
         old = [one for one in tables.failures() if one.document not in new] if change.others == "keep" else []
@@ -261,6 +263,30 @@ def change_documents(
         done.documents, done.fingerprint = tables.count(), tables.fingerprint()
     done.removed += removed
     done.failures += unknown
+    return done
+
+
+def _change_single_files(
+    tables: Tables, changes: FileChanges, settings: Settings, meter: Meter
+) -> Ingested | None:
+    """Index the changed files; return None, with the tables as they were, if all files must be compared."""
+    done = Ingested()
+    files = SingleFiles(tables, changes, settings, meter)
+    comparison = files.comparison
+    try:
+        with tables.savepoint(NeedsComparisonError):
+            _apply_all(tables, files.steps(), done, ())
+            gone = files.gone()
+            if gone:
+                tables.remove(gone)
+            tables.set_known_files(comparison.rows, comparison.gone)
+            tables.replace_failures(files.changed_notes(), comparison.failures)
+    except NeedsComparisonError:
+        return None
+    comparison.recall(tables.notes_of_files())
+    done.removed = len(gone)
+    done.failures, done.skipped, done.warnings = tables.failures(), comparison.skipped, _warnings(comparison)
+    done.documents, done.fingerprint = tables.count(), tables.fingerprint()
     return done
 
 
@@ -299,6 +325,7 @@ def _remove(tables: Tables, change: Change) -> tuple[int, list[Failure]]:
             f"{shown} matches no document that is in the index or was removed from it; nothing was purged",
             hint="`ketrag documents` lists the ids; `ketrag remove --purge` alone purges all removed ones",
         )
+    tables.read_again((one.source, one.place) for one in matches.values())
     tables.remove(one.key for one in matches.values())
     tables.set_removed(matches, removed=True)
     if change.purge:
@@ -341,6 +368,8 @@ def _apply_all(tables: Tables, steps: Iterable[Step], done: Ingested, ahead: Seq
         elif step.key is not None:
             tables.update(step.key, step.document, step.source, step.place, step.content)
             done.updated += 1
+            if step.taken_from is not None:
+                tables.read_again([step.taken_from])
         for one in ahead:
             one.give_up()
     insert()

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from ketrag_fast.base.config import Resolved, Settings
 from ketrag_fast.base.progress import Callback, Limited, Meter
 from ketrag_fast.building.async_writer import sound
+from ketrag_fast.building.file_changes import RowKey, find_changes
 from ketrag_fast.building.ingest import Beginning, Change, Ingested, apply_change, begin_change
 from ketrag_fast.building.model_settings import (
     ReadingPlan,
@@ -25,6 +26,8 @@ from ketrag_fast.building.model_settings import (
     settings_for,
 )
 from ketrag_fast.building.reports import remember
+from ketrag_fast.building.single_files import can_change_single_files
+from ketrag_fast.building.source_comparison import is_staying
 from ketrag_fast.building.sources import Others, Sources, absolute, list_given
 from ketrag_fast.building.stages import Build
 from ketrag_fast.errors import Cancelled, KetragError, StorageFailed
@@ -44,7 +47,6 @@ from ketrag_fast.storage.io_errors import writing
 from ketrag_fast.storage.layout import MERGE, Layout
 from ketrag_fast.storage.lock import builder_lock, drop_old
 from ketrag_fast.storage.published_texts import UNITS
-from ketrag_fast.storage.source_files import merged_stamps, read_stamps, write_stamps
 from ketrag_fast.storage.source_trust import note_sources
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.index_settings import begun_settings
@@ -73,7 +75,9 @@ class BuildOptions:
             for this index.
         fold: Write all arrays, and no delta.
         opened: The generation that the caller has open; a small change uses its files if it is the newest.
-        quick: Do not read files again whose size and time have not changed.
+        refresh: Only index what has changed: fold no delta, and run no stage if no document has changed.
+        changed: The known files that may have changed, if the caller has looked; else all are looked up.
+        thorough: Compare the contents of all files, and not only of those whose size or times differ.
         vectors_of: A generation of another index whose vectors of the same texts are reused.
     """
 
@@ -86,7 +90,9 @@ class BuildOptions:
     trust: Trust | None = None
     fold: bool = False
     opened: Generation | None = None
-    quick: bool = False
+    refresh: bool = False
+    changed: Sequence[RowKey] | None = None
+    thorough: bool = False
     vectors_of: Generation | None = None
 
     @property
@@ -142,11 +148,13 @@ def build(
                 start=start,
                 vectors_of=None if options.vectors_of is None else (options.vectors_of,),
             )
-            stamps = read_stamps(layout) if options.quick else None
-            wanted = Change(listed, options.others, options.remove, options.where, options.purge, stamps)
+            wanted = Change(
+                *(listed, options.others, options.remove, options.where, options.purge, options.thorough)
+            )
             named = [absolute(os.fspath(one)) for one in listed if not isinstance(one, Document)]
             noted += note_sources(layout, named, only=options.others == "drop")
             beginning = begin_change(tables, wanted, resolved.settings)
+            beginning = _with_file_changes(work, beginning, options)
             deltas = None
             if is_current and options.may_be_delta:
                 from ketrag_fast.building.delta import start_deltas
@@ -158,24 +166,44 @@ def build(
             if is_open:
                 work.base = newest_whole(layout)  # without checksums: the stages verify what they use
             with working_ahead(layout, tables, stages, resolved.settings) as work.ahead:
-                read = _read_sources(work, beginning, options.rebuild)
+                read = _read_sources(work, beginning, options.rebuild, has_deltas=deltas is not None)
                 read.warnings += noted
                 base = work.base
-                if options.quick and base and base.manifest.documents["fingerprint"] == read.fingerprint:
-                    _store_stamps(work, read, options.purge)
+                if options.refresh and base and base.manifest.documents["fingerprint"] == read.fingerprint:
                     seconds, warnings = time.monotonic() - start, tuple(read.warnings)
                     return read.report(base.manifest, changed=False, warnings=warnings, seconds=seconds)
                 small = None if deltas is None else deltas.publish_difference(read)
                 if small is not None:
-                    _store_stamps(work, read, options.purge)
                     return _finish_delta(work, small, read.warnings)
                 report = _run_stages(work, read, options)
             remember(tables, report)
-            _store_stamps(work, read, options.purge)
         if options.purge:
             purge(layout, work.used_vectors, work.used_replies)
         _drop_old(work)
     return report
+
+
+def _with_file_changes(work: Build, beginning: Beginning, options: BuildOptions) -> Beginning:
+    """Add the changed files to a change that reads all sources, if no others need to be looked at."""
+    change, settings, tables = beginning.change, work.settings, work.tables
+    if options.rebuild or beginning.registered or change.others != "read":
+        return beginning
+    if change.remove or change.where or change.purge or change.thorough:
+        return beginning
+    specs = {row.spec for row in tables.sources() if row.kind == "path"}
+    given = list_given(change.sources)
+    if not all(not isinstance(one, Document) and absolute(os.fspath(one)) in specs for one in given):
+        return beginning
+    if not can_change_single_files(tables, settings, beginning.earlier):
+        return beginning
+    changes = find_changes(tables, beginning.earlier, options.changed)
+    if changes is None or changes.needs_all:
+        return beginning
+    if not options.refresh and (changes.refused or any(one.is_missing for one in changes.sources)):
+        return beginning  # what is missing is reported, and removed if it was a file
+    if any(one.folders for one in changes.sources) and any(map(is_staying, tables.failures())):
+        return beginning  # a folder that could not be read may be readable now
+    return replace(beginning, change=replace(change, changes=changes))
 
 
 def _run_stages(work: Build, read: Ingested, options: BuildOptions) -> BuildReport:
@@ -192,17 +220,6 @@ def _run_stages(work: Build, read: Ingested, options: BuildOptions) -> BuildRepo
             if work.reading is not None:
                 work.reading.journal.used = work.used_replies
         return work.run(read)
-
-
-def _store_stamps(work: Build, read: Ingested, purge: bool) -> None:
-    """Store sizes and times of the files that were read. A purge deletes them, as they contain names."""
-    layout = work.layout
-    with suppress(OSError):  # it only saves time
-        if purge:
-            layout.stamps.unlink(missing_ok=True)
-        elif read.stamps:
-            specs = [source.spec for source in work.tables.sources() if source.kind == "path"]
-            write_stamps(layout, merged_stamps(read_stamps(layout), read.stamps, specs), read.reader)
 
 
 def _plan_settings(
@@ -235,13 +252,15 @@ def _drop_old(work: Build) -> None:
     drop_old(work.layout)
 
 
-def _read_sources(work: Build, beginning: Beginning, rebuild: bool) -> Ingested:
+def _read_sources(work: Build, beginning: Beginning, rebuild: bool, *, has_deltas: bool) -> Ingested:
     """Apply the change of a build. Raises Cancelled if the caller has stopped it."""
     tables, settings = work.tables, work.settings
-    again = rebuild or not (tables.texts.all_here() or _has_texts(work.base, tables, settings))
+    change = beginning.change
+    is_small = change.changes is not None and has_deltas  # a delta reads no other texts
+    again = rebuild or not (is_small or tables.texts.all_here() or _has_texts(work.base, tables, settings))
     meter = Meter("read", work.callback, "documents")
     read = apply_change(
-        *(tables, beginning.change, settings, meter),
+        *(tables, replace(change, changes=None) if again else change, settings, meter),
         rebuild=again,
         ahead=tuple(work.ahead.values()),
         beginning=beginning,

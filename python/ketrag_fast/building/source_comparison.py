@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
-import time
 from collections import defaultdict
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
@@ -24,36 +23,50 @@ from ketrag_fast.building.sources import (
     read_jobs,
     with_text,
 )
-from ketrag_fast.building.unchanged import UnchangedFiles, is_recorded
+from ketrag_fast.building.unchanged import (
+    REMOVED,
+    FileLedger,
+    FileState,
+    changed_rows,
+    documents_of,
+    reader_number,
+)
 from ketrag_fast.errors import Cancelled, DocumentError
 from ketrag_fast.readers import ALONE, Item, SourceFile, SourceFiles, is_glob, single
 from ketrag_fast.readers.file_types import BY_SUFFIX
-from ketrag_fast.readers.sandbox import UNCHANGED, Apart
-from ketrag_fast.storage.checksum import hash_purged_id
+from ketrag_fast.readers.sandbox import Apart
+from ketrag_fast.storage.checksum import PURGED, hash_purged_id
 from ketrag_fast.storage.document_table import Known
-from ketrag_fast.storage.source_files import SourceStamps, path_hash, stamps_of
-from ketrag_fast.storage.source_table import FileReading, SourceRow
+from ketrag_fast.storage.known_files import (
+    AGAIN,
+    KnownFile,
+    is_hidden_by_error,
+    is_missing,
+    size_of,
+    stats_of,
+)
+from ketrag_fast.storage.source_table import SourceRow
 from ketrag_fast.types import Document, Failure
-from ketrag_fast.types.documents import ENCODING, NOTES, DocumentBatch
+from ketrag_fast.types.documents import ENCODING, FORMAT, NOTES, DocumentBatch
 
 _LONGEST_NAME: Final = 40
-_NAMED_ALIKE: Final = ALONE | {UNCHANGED}
-"""Kinds whose documents are named after the file, which shows that the source was a file."""
 _WITH_PARTS: Final = frozenset(("gzip", "zip", "mail", "mbox", "xlsx", "old office"))
 """Kinds of files whose parts become documents with the id `FILE/PART`."""
-_MOST_ITEMS: Final = 32
-"""Bits for the number of an item within its file; the number of the file is in the bits above."""
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentChange:
-    """A new document, or one whose content changed: then `key` is that of the stored one."""
+    """A new document, or one whose content changed: then `key` is that of the stored one.
+
+    `taken_from` is the source and the position of a stored one of another source.
+    """
 
     document: Document
     content: str
     source: int
     place: int
     key: int | None = None
+    taken_from: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +104,14 @@ class SourceComparison:
     Attributes:
         known: The stored documents by id.
         removed: Ids of documents that were removed.
-        unchanged: The files that need not be parsed.
+        before: The known files of each source.
         seen: The ids of all documents that stay or are stored.
         kept: Those of sources that are not read, until a program gives a document with the id.
         passed_over: The number of documents that were removed earlier and are not restored.
         elsewhere: The number of skipped files and documents of other shards.
         skipped: Files of unknown formats, files that programs wrote, and hidden parts.
         unsure: Files whose encoding was guessed and may be wrong.
-        stamps: Sizes and times of the files of each source that was listed, before they were read.
+        rows, gone: The rows of known files to write, and the keys of those to delete.
         read_by: The source that each file was read for.
     """
 
@@ -108,12 +121,23 @@ class SourceComparison:
         removed: set[str],
         settings: Settings,
         meter: Meter,
-        unchanged: UnchangedFiles,
+        before: Sequence[KnownFile],
+        *,
+        is_new: bool = False,
+        thorough: bool = False,
     ) -> None:
+        """Compare with the files `before`; with `is_new`, read all files, with `thorough`, hash them."""
         self.known = known
         self.removed = removed
         self.settings = settings
-        self.unchanged = unchanged
+        self.before: defaultdict[int, list[KnownFile]] = defaultdict(list)
+        for row in before:
+            self.before[row.source].append(row)
+        self.is_new = is_new
+        self.rows: list[KnownFile] = []
+        self.gone: list[tuple[int, int]] = []
+        self.reader = reader_number(settings)
+        self.has_several = False
         self.shards: Shards | None = shards_of(settings.shard)
         self.seen: set[str] = set()
         self.kept: set[str] = set()
@@ -121,10 +145,9 @@ class SourceComparison:
         self.warnings: list[str] = []
         self.skipped: list[Failure] = []
         self.unsure: list[Failure] = []
-        self.stamps: dict[str, SourceStamps] = {}
         self.read_by: dict[str, int] = {}
         self.passed_over = self.elsewhere = 0
-        self._meter = meter
+        self._meter, self._thorough = meter, thorough
         self._ids = UniqueIds(lambda name: known[name].source if name in known else None)
         self._bytes = 0
         self._by_source: dict[int, list[str]] | None = None
@@ -156,35 +179,33 @@ class SourceComparison:
 
     def _compare_files(self, task: SourceTask, sandbox: Apart) -> Iterator[Step]:
         source = task.row
-        files = self._list_files(source)
-        if files is None:
+        listed = self._list_files(source)
+        if listed is None:
             return
+        files, ledger, folders = listed
         named = files.files[0][0] if len(files.files) == 1 and not Path(source.spec).is_dir() else None
-        selection = ComparedFiles(self, task, named)
+        selection = ComparedFiles(self, task, named, ledger)
+        selection.is_linked = files.linked or self.has_several
         jobs = read_jobs(files, self.settings, selection)
-        order = {path: number for number, (_, path) in enumerate(files.files)} if self.shards else {}
-        place = 0
-        compared: set[str] = set()
+        order = {name: number for number, (name, _) in enumerate(files.files)} if self.shards else {}
         for number, (file, items) in enumerate(sandbox.read(jobs, self._check_stop), 1):
             self._meter.note = _file_note(number, len(files.files), self._bytes, file.id)
-            place = order.get(file.path, 0) << _MOST_ITEMS if self.shards else place
-            before, passed_over = len(self.seen), self.passed_over
-            place = yield from self._compare_file(selection, file, items, place)
-            if passed_over == self.passed_over or before < len(self.seen):
-                compared.add(str(file.path))
-            with suppress(OSError):
-                self._bytes += file.size()
+            place = ledger.place_of(file.id, order.get(file.id))
+            place = yield from self.compare_file(selection, file, items, place)
+            ledger.end(place)
+            self._bytes += max(0, size_of(ledger.files[file.id].stat))
         for failure in selection.failures:
-            self._fail(failure)
-        # Of the other files only hashes are kept: they may be those of documents that were removed.
-        stamps = self.stamps[source.spec]
-        for path in stamps.files.keys() - compared:
-            del stamps.files[path]
-            stamps.others.add(path_hash(path))
+            self.fail(failure)
+        ledger.place_rest()
+        rows, gone = changed_rows(self.before[source.number], ledger.rows(list(folders), [*folders.values()]))
+        self.rows += rows
+        self.gone += gone
 
-    def _list_files(self, source: SourceRow) -> SourceFiles | None:
-        """Return the files of a source; None if its documents stay or go without reading any."""
-        now = time.time_ns()
+    def _list_files(self, source: SourceRow) -> tuple[SourceFiles, FileLedger, dict[str, bytes]] | None:
+        """Return the files of a source, what is known of them, and the present stats of its folders.
+
+        Returns None if the documents of the source stay or go without reading any file.
+        """
         try:
             files = find_files(source.spec, self.settings)
         except OSError as error:
@@ -196,30 +217,53 @@ class SourceComparison:
         if not files.files and is_glob(source.spec) and self._has_lost_folder(source):
             self._keep_unread(source, "nothing matches it any more, and its folder may be missing")
             return None
-        folders, paths = list(files.folders or ()), [str(path) for _, path in files.files]
-        stamps, count = stamps_of([*folders, *paths], now), len(folders)
-        self.stamps[source.spec] = SourceStamps(
-            source.spec,
-            dict(zip(folders, stamps[:count], strict=True)),
-            dict(zip(paths, stamps[count:], strict=True)),
-            is_complete=files.folders is not None,
-        )
+        if not files.files and any(one.document == source.spec for one in files.failures):
+            self._keep_unread(source, f"it cannot be read: {files.failures[0].message}")
+            return None
+        folders = list(files.folders or ())
+        stats = dict(zip(folders, stats_of(folders), strict=True))
+        files = self._keep_unreadable(source, self._ids.rename(source, files))
         if not files.files and not files.failures:
             self.warnings.append(f"the source {source.label} has no files")
         for failure in files.failures:
-            self._fail(failure)
-        return self._ids.rename(source, files)
+            self.fail(failure)
+        before = [] if self.is_new else self.before[source.number]
+        own = documents_of(before, ((name, self.known[name]) for name in self._stored_ids(source.number)))
+        paths = {name: str(path) for name, path in files.files}
+        ledger = FileLedger(source.number, before, paths, own, self.reader, thorough=self._thorough)
+        return files, ledger, stats
 
-    def _compare_file(
+    def _keep_unreadable(self, source: SourceRow, files: SourceFiles) -> SourceFiles:
+        """Add the known files that are not found, but may exist in a folder that cannot be read."""
+        there = {name for name, _ in files.files}
+        lost = [row for row in self.before[source.number] if row.file not in there and not row.is_folder]
+        kept = [row for row in lost if is_hidden_by_error(row.path)]
+        if not kept:
+            return files
+        failures = []
+        for failure in files.failures:
+            below = os.path.join(source.spec, failure.document, "")  # noqa: PTH118 - of many
+            count = sum(row.documents for row in kept if row.path.startswith(below))
+            failures.append(_staying(failure, count) if count else failure)
+        if not any(failure not in files.failures for failure in failures):
+            failures += [_staying(Failure(row.file, "document", "cannot be read"), 1) for row in kept]
+        every = sorted(
+            (*files.files, *((row.file, Path(row.path)) for row in kept)),
+            key=lambda one: os.fsencode(one[0]),
+        )
+        return replace(files, files=tuple(every), failures=tuple(failures))
+
+    def compare_file(
         self, selection: ComparedFiles, file: SourceFile, items: Iterable[Item | DocumentBatch], place: int
     ) -> Generator[Step, None, int]:
         """Yield the changes of one file, record that it was read, and return the next position."""
-        task, kind = selection.task, selection.kinds[file.id]
-        unchanged, recorded = self.unchanged, self.unchanged.is_used and is_recorded(kind)
+        task, ledger = selection.task, selection.ledger
+        before = len(self.seen)
+        state = ledger.files[file.id]
         if file.id in selection.reused:
-            place = yield from self._keep_file(task, place, file, selection.reused[file.id])
+            return (yield from self._keep_file(task, place, state))
         failed, passed_over = len(self.failures), self.passed_over
-        documents: dict[str, str] = {}
+        noted = len(self.skipped), len(self.unsure)
         for batch in items:
             if isinstance(batch, DocumentBatch) and self._are_new(batch):
                 yield BatchInsert(batch, batch.contents, task.row.number, place)
@@ -228,15 +272,25 @@ class SourceComparison:
             for item in single((batch,)):
                 steps, place = self._steps_of(task, place, item, file.path)
                 yield from steps
-                if recorded and isinstance(item, Document):
-                    stored = next((one for one in steps if isinstance(one, DocumentChange)), None)
-                    known = stored or self.known.get(item.id)
-                    documents[item.id] = "" if known is None else known.content
-        if passed_over == self.passed_over:
-            unchanged.add(task.row.number, file, kind, documents, self.failures[failed:])
-        if file.id == selection.named and kind not in _NAMED_ALIKE:
-            unchanged.add_named(task.row.number, file.id)
+        state.count = len(self.seen) - before
+        state.notes += [*self.failures[failed:], *self.skipped[noted[0] :], *self.unsure[noted[1] :]]
+        if any(_is_repeated(failure) for failure in state.notes):
+            state.count = AGAIN
+        if passed_over < self.passed_over:
+            state.notes.append(Failure(file.id, REMOVED, str(self.passed_over - passed_over)))
+            state.is_lost = any(name.startswith(PURGED) for name in self.removed)
         return place
+
+    def recall(self, notes: Iterable[Failure]) -> None:
+        """Report what was not read of unchanged files, or guessed; failures are stored elsewhere."""
+        self.skipped, self.unsure = [], []
+        for note in notes:
+            if note.code == ENCODING:
+                self.unsure.append(note)
+            elif note.code in (*NOTES, FORMAT):
+                self.skipped.append(note)
+            elif note.code == REMOVED:
+                self.passed_over += int(note.message)
 
     def _keep_all(self, source: SourceRow) -> None:
         own = self._stored_ids(source.number)
@@ -263,6 +317,7 @@ class SourceComparison:
             return
         if self._was_file(source, own):
             self.warnings.append(f"the source {source.label} is missing; its documents were removed")
+            self.gone += [(row.source, row.place) for row in self.before[source.number]]
             return
         what = "file or folder" if Path(source.spec).suffix.lower() in BY_SUFFIX else "folder"
         self._keep_unread(source, f"the {what} is missing")
@@ -272,11 +327,10 @@ class SourceComparison:
         self._ids.keep(source, looks=looks)
         count = len(self._stored_ids(source.number))
         self._keep_all(source)
-        self.unchanged.keep(source.number)
         kept = "its document stays" if count == 1 else f"its {count:,} documents stay"
         more = f"; {kept} in the index (`ketrag remove` removes documents)" if count else ""
         name = source.label if looks else source.spec
-        self._fail(Failure(name, "source", f"{why}{more}"))
+        self.fail(Failure(name, "source", f"{why}{more}"))
 
     def _has_lost_folder(self, source: SourceRow) -> bool:
         """Return whether a pattern that matches nothing may have lost its folder rather than its files.
@@ -305,25 +359,33 @@ class SourceComparison:
         parts = tuple(f"{name}{mark}" for name in names for mark in marks)
         if all(one in names or one.startswith(parts) for one in own):
             return True
-        files = self.unchanged.files_of(source.number)
-        return len(files) == 1 and files <= set(names)
+        rows = self.before[source.number]
+        return len(rows) == 1 and rows[0].path == source.spec
 
     def _keep_file(
-        self, task: SourceTask, place: int, file: SourceFile, row: FileReading
+        self, task: SourceTask, place: int, state: FileState
     ) -> Generator[DocumentMove, None, int]:
-        """Keep the stored documents of a file that has not changed, and return the next position."""
+        """Keep the stored documents of a file that is not read, and return the next position."""
         self._check_stop()
-        for failure in row.failures:
-            self._fail(failure)
-        for name in row.documents:
+        for note in state.notes:
+            if note.code == ENCODING:
+                self.unsure.append(note)
+            elif note.code in NOTES:
+                self.skipped.append(note)
+            elif note.code != FORMAT:
+                self.fail(note)
+            elif task.names(Path(state.path)):
+                self.skipped.append(note)
+        for name in state.documents:
             if name in self.seen:
-                self.unchanged.forget(task.row.number, file)
-                self._fail(_repeated_id(name))
+                state.count = AGAIN
+                self.fail(_repeated_id(name))
                 continue
             stored = self.known[name]
             if (stored.source, stored.place) != (task.row.number, place):
                 yield DocumentMove(stored.key, task.row.number, place)
             self.seen.add(name)
+            state.count += state.count >= 0
             place += 1
         return place
 
@@ -361,7 +423,7 @@ class SourceComparison:
         """Return the steps for one item, and whether its document is stored."""
         if isinstance(item, Failure):
             if item.code not in NOTES:
-                self._fail(item)
+                self.fail(item)
             elif item.code == ENCODING:
                 self.unsure.append(item)
             else:
@@ -374,11 +436,11 @@ class SourceComparison:
             is_kept = item.id in self.kept
             self.kept.discard(item.id)
             if task.action != "extend" or not is_kept:
-                self._fail(_repeated_id(item.id))
+                self.fail(_repeated_id(item.id))
                 return [], False
         if problem is not None:
             shown = str(item.id).encode("utf-8", "backslashreplace").decode()
-            self._fail(Failure(shown, "document", problem))
+            self.fail(Failure(shown, "document", problem))
             return [], False
         marks = {item.id, hash_purged_id(item.id)} & self.removed if self.removed else set()
         if marks and not task.restores(path):
@@ -390,12 +452,14 @@ class SourceComparison:
         if stored is None:
             steps.append(DocumentChange(item, content, number, place))
         elif stored.content != content:
-            steps.append(DocumentChange(item, content, number, place, stored.key))
+            taken = (stored.source, stored.place) if stored.source != number else None
+            steps.append(DocumentChange(item, content, number, place, stored.key, taken))
         elif (stored.source, stored.place) != (number, place):
             steps.append(DocumentMove(stored.key, number, place))
         return steps, True
 
-    def _fail(self, failure: Failure) -> None:
+    def fail(self, failure: Failure) -> None:
+        """Record a failure. Raises DocumentError if the build ends with the first one."""
         if self.settings.on_error == "stop":
             raise DocumentError(
                 f"{failure.document}: {failure.message}", hint="--on-error skip continues without it"
@@ -408,13 +472,17 @@ class ComparedFiles(FileSelection):
 
     Attributes:
         task: The source and what is done with it.
-        reused: How unchanged files were read before, by their ids.
+        ledger: The files, with what is known of them.
+        reused: Ids of the files whose stored documents stay, without reading them.
     """
 
-    def __init__(self, comparison: SourceComparison, task: SourceTask, named: str | None) -> None:
+    def __init__(
+        self, comparison: SourceComparison, task: SourceTask, named: str | None, ledger: FileLedger
+    ) -> None:
         super().__init__(named, comparison.skipped)
         self.task = task
-        self.reused: dict[str, FileReading] = {}
+        self.ledger = ledger
+        self.reused: set[str] = set()
         self._comparison = comparison
 
     def is_repeated(self, path: str) -> bool:
@@ -430,21 +498,75 @@ class ComparedFiles(FileSelection):
         return is_skipped
 
     def is_unchanged(self, file: SourceFile) -> bool:
-        """Return whether reading a file again would give its stored documents."""
-        own = self._comparison
-        row = own.unchanged.find(self.task.row.number, file, own.known, own.seen)
-        if row is not None:
-            self.reused[file.id] = row
-        return row is not None
+        """Return whether the stored documents of a file stay: it has not changed, or cannot be read now."""
+        own, ledger = self._comparison, self.ledger
+        state = ledger.files[file.id]
+        is_same = not own.is_new and ledger.is_unchanged(file, own.known)
+        if is_same and state.row is not None and own.seen.isdisjoint(state.documents):
+            can_read = state.row.stat != state.stat
+            state.notes = [note for note in state.row.notes if not (can_read and is_staying(note))]
+        elif ledger.is_unreadable(file):
+            ledger.keep(file.id)
+            if not is_missing(state.stat):  # else its folder is reported
+                why = file.failure(why_unreadable(state.path))
+                state.notes = [_staying(why, len(state.documents))]
+        else:
+            return False
+        self.reused.add(file.id)
+        return True
 
     def is_reported(self, path: Path) -> bool:
         """Return whether the change names the file, or its whole source."""
         return self.task.names(path)
 
+    def begin(self, file: SourceFile) -> None:
+        """Hash a file before it is read."""
+        self.ledger.digest_of(file.id)
+
+    def note(self, file: SourceFile, failure: Failure) -> None:
+        """Record why a file is not read."""
+        self.ledger.files[file.id].notes.append(failure)
+
+    def repeat(self, file: SourceFile) -> None:
+        """Record that an earlier source has the file: without that source, it must be read."""
+        self.ledger.files[file.id].count = AGAIN
+
+
+_STAYS: Final = " in the index"
+
+
+def why_unreadable(path: str) -> str:
+    """Return why a file cannot be read."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - of a path as text
+            file.read(1)
+    except OSError as error:
+        return f"cannot be read: {error.strerror or error}"
+    return "cannot be read"
+
+
+def _staying(failure: Failure, count: int) -> Failure:
+    """Return the failure to read a file or a folder, with what happens to its documents."""
+    kept = "its document stays" if count == 1 else f"its {count:,} documents stay"
+    return Failure(failure.document, failure.code, f"{failure.message}; {kept}{_STAYS}")
+
+
+def is_staying(failure: Failure) -> bool:
+    """Return whether a failure reports that documents of an unreadable file or folder stay."""
+    return failure.message.endswith(_STAYS)
+
+
+_IN_USE: Final = "is already in use; the first document with it is kept"
+
 
 def _repeated_id(name: str) -> Failure:
-    problem = f"the id {name!r} is already in use; the first document with it is kept"
-    return Failure(name.encode("utf-8", "backslashreplace").decode(), "document", problem)
+    return Failure(
+        name.encode("utf-8", "backslashreplace").decode(), "document", f"the id {name!r} {_IN_USE}"
+    )
+
+
+def _is_repeated(failure: Failure) -> bool:
+    return failure.message.endswith(_IN_USE)
 
 
 def _file_note(number: int, files: int, size: int, name: str) -> str:

@@ -259,12 +259,12 @@ class FileSelection:
         failures: Unreadable files, and a source that is itself a file of an unknown format.
         skipped: Other files of unknown formats, and generated files.
         named: Id of the file that is the source itself.
-        kinds: Kind of each file that was selected, by its id.
+        is_linked: Whether several paths may lead to one file.
     """
 
     def __init__(self, named: str | None = None, skipped: list[Failure] | None = None) -> None:
         self.named = named
-        self.kinds: dict[str, str] = {}
+        self.is_linked = True
         self.failures: list[Failure] = []
         self.skipped: list[Failure] = [] if skipped is None else skipped
         self._paths: set[str] = set()
@@ -287,6 +287,27 @@ class FileSelection:
         """Return whether a file of an unknown format is added to `skipped`."""
         return True
 
+    def begin(self, file: SourceFile) -> None:
+        """Note that a file will be read."""
+
+    def note(self, file: SourceFile, failure: Failure) -> None:
+        """Note why a file is not read."""
+
+    def repeat(self, file: SourceFile) -> None:
+        """Note that a file was selected before under another name."""
+
+    def fail(self, file: SourceFile, message: str) -> None:
+        """Record a failure to read a file."""
+        self.failures.append(file.failure(message))
+        self.note(file, self.failures[-1])
+
+    def skip(self, file: SourceFile, code: str, message: str, *, is_reported: bool = True) -> None:
+        """Record why a file is left out."""
+        failure = Failure(file.id, code, message)
+        self.note(file, failure)
+        if is_reported:
+            self.skipped.append(failure)
+
 
 def read_jobs(files: SourceFiles, settings: Settings, selection: FileSelection) -> Iterator[ReadJob]:
     """Yield the files that a reader supports, with their kinds; note all others in `selection`."""
@@ -304,22 +325,25 @@ def read_jobs(files: SourceFiles, settings: Settings, selection: FileSelection) 
             kind = UNCHANGED if selection.is_unchanged(file) else known_kind(file)
             why = None if kind in (None, UNCHANGED) or file.generated else reason(file, kind)
         except DocumentError as error:
-            selection.failures.append(file.failure(str(error)))
+            selection.fail(file, str(error))
             continue
         except OSError as error:
-            selection.failures.append(file.failure(f"cannot be read: {error.strerror or error}"))
+            selection.fail(file, f"cannot be read: {error.strerror or error}")
             continue
         if kind is None:
             form = f"{path.suffix} files" if path.suffix else "a file without a suffix"
             about = f"no reader for {form}"
             if name == selection.named:
-                selection.failures.append(file.failure(about))
-            elif selection.is_reported(path):
-                selection.skipped.append(Failure(name, FORMAT, about))
+                selection.fail(file, about)
+            else:
+                selection.skip(file, FORMAT, about, is_reported=selection.is_reported(path))
         elif why is not None:
-            selection.skipped.append(Failure(name, GENERATED, why))
-        elif not selection.is_repeated(os.path.realpath(path)) and not selection.is_elsewhere(file, kind):
-            selection.kinds[name] = kind
+            selection.skip(file, GENERATED, why)
+        elif selection.is_repeated(os.path.realpath(path) if selection.is_linked else str(path)):
+            selection.repeat(file)
+        elif not selection.is_elsewhere(file, kind):
+            if kind != UNCHANGED:
+                selection.begin(file)
             yield file, kind
 
 

@@ -1,160 +1,37 @@
-"""Recognise the files of converted formats that have not changed since they were read.
+"""Recognise the files of a source that have not changed since they were read.
 
-Size and time of change are compared first, then the hash of the content. Plain texts are not recorded,
-because reading them is as fast as hashing them.
+Size, times and inode are compared first, then the hash of the content. Hashes are taken before a file is
+read: if it is written meanwhile, its documents are newer than its hash, and the next build reads it again.
 """
 
 from __future__ import annotations
 
-import os
-import time
-from collections import defaultdict
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import replace
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import PurePath
 from typing import Final
 
 from ketrag_fast.base.config import Settings
-from ketrag_fast.readers import FORMATS, SourceFile, readers_version
-from ketrag_fast.readers.sandbox import UNCHANGED
-from ketrag_fast.storage.checksum import file_digest
+from ketrag_fast.readers import SourceFile, readers_version
+from ketrag_fast.readers.file_types import BY_SUFFIX
+from ketrag_fast.readers.files import has_companion
 from ketrag_fast.storage.document_table import Known
-from ketrag_fast.storage.source_files import Stamp, StoredStamps
-from ketrag_fast.storage.source_table import FileKey, FileReading
+from ketrag_fast.storage.known_files import GAP, NO_DIGEST, KnownFile, digests_of, size_of, stats_of
 from ketrag_fast.types import Failure
 
-_SETTLED: Final = 2_000_000_000
-"""Nanoseconds after a change from which a second change has another time on every file system."""
+_TOGETHER: Final = 256
+_TOGETHER_BYTES: Final = 32 << 20
+"""Bounds of the files that are hashed together: their number and their bytes. A stop waits for them."""
+REMOVED: Final = "removed"
+"""Code of the note that a file has documents that were removed, which every build reports."""
+_SHARD_BITS: Final = 32
+"""Bits for the number of an item within its file in an index of a shard; the file's number is above them."""
 
 
-class UnchangedFiles:
-    """The files that were read before, and those that the current build has read.
-
-    Without rows of earlier builds (None) every file is read, and none is recorded. With `stamps`, also files
-    without a row are unchanged if size and time are those of the stamps.
-
-    Attributes:
-        rows: New and changed rows.
-        reader: Versions and settings of the readers.
-    """
-
-    def __init__(
-        self,
-        before: Mapping[FileKey, FileReading] | None,
-        settings: Settings,
-        stamps: StoredStamps | None = None,
-    ) -> None:
-        self.is_used = before is not None
-        self.rows: dict[FileKey, FileReading] = {}
-        self.reader = _reader(settings) if self.is_used else ""
-        self._before = before or {}
-        self._again: dict[FileKey, tuple[int, int]] = {}
-        """Size and time of the files that are read again."""
-        self._checked: set[FileKey] = set()
-        self._files: defaultdict[int, set[str]] | None = None
-        self._stamps: dict[str, Stamp] = {}
-        if stamps is not None and stamps.reader == self.reader:
-            self._stamps = {path: one for row in stamps.unpacked() for path, one in row.files.items()}
-
-    def find(
-        self, source: int, file: SourceFile, known: Mapping[str, Known], seen: Container[str]
-    ) -> FileReading | None:
-        """Return how a file was read before, if it and its stored documents are as they were then.
-
-        Raises OSError if the file cannot be read.
-        """
-        if not self.is_used:
-            return None
-        key, stamp = (source, file.id), _stamp(file)
-        self._checked.add(key)
-        row = self._before.get(key)
-        if row is None and self._stamps.get(str(file.path)) == stamp:
-            old = known.get(file.id)
-            if old is not None and old.source == source and old.content and file.id not in seen:
-                return FileReading(*stamp, "", self.reader, (file.id,), (), (old.content,))
-
-        def is_stored(name: str, content: str) -> bool:
-            old = known.get(name)
-            is_same = old is not None and old.source == source and old.content == content
-            return is_same and content != "" and name not in seen
-
-        if (
-            row is None
-            or (row.reader, row.size) != (self.reader, stamp[0])
-            or not all(map(is_stored, row.documents, row.contents))
-            or (row.changed != stamp[1] and file_digest(file.path) != row.digest)
-        ):
-            self._again[key] = stamp
-            return None
-        if row.changed != stamp[1]:
-            self.rows[key] = replace(row, changed=_settled_time(stamp[1]))
-        return row
-
-    def forget(self, source: int, file: SourceFile) -> None:
-        """Drop the row of a file, so that the next build reads it."""
-        self.rows.pop((source, file.id), None)
-        self._again[source, file.id] = 0, 0
-
-    def keep(self, source: int) -> None:
-        """Keep the rows of a source whose files cannot be looked up."""
-        self._checked.update((source, file) for file in self.files_of(source))
-
-    def files_of(self, source: int) -> set[str]:
-        """Return the ids of the files of a source that have rows of an earlier build."""
-        if self._files is None:
-            self._files = defaultdict(set)
-            for number, file in self._before:
-                self._files[number].add(file)
-        return self._files.get(source, set())
-
-    def add_named(self, source: int, name: str) -> None:
-        """Record that a source is a single file, if no other row of this build does.
-
-        The documents of such a row are never reused.
-        """
-        self.rows.setdefault((source, name), FileReading(0, 0, "", "", ()))
-
-    def add(
-        self,
-        source: int,
-        file: SourceFile,
-        kind: str,
-        documents: Mapping[str, str],
-        failures: Sequence[Failure],
-    ) -> None:
-        """Record a file that was read, unless it changed meanwhile or nothing of it could be read.
-
-        `documents` are the ids of its documents, in order, with their content hashes.
-        """
-        before = self._again.get((source, file.id))
-        if before is None or not documents or not is_recorded(kind):
-            return
-        try:
-            digest = file_digest(file.path)
-            if _stamp(file) != before:
-                return
-        except OSError:
-            return
-        if all(failure.code == "part" for failure in failures):
-            size, changed = before[0], _settled_time(before[1])
-            ids, contents = tuple(documents), tuple(documents.values())
-            row = FileReading(size, changed, digest, self.reader, ids, tuple(failures), contents)
-            self.rows[source, file.id] = row
-
-    def gone(self, sources: Container[int], read: Container[int]) -> list[FileKey]:
-        """Return the rows to delete: of removed sources, and of files that sources that were read lost."""
-
-        def is_lost(key: FileKey) -> bool:
-            return key not in self._checked or (key in self._again and key not in self.rows)
-
-        return [key for key in self._before if key[0] not in sources or (key[0] in read and is_lost(key))]
-
-
-def is_recorded(kind: str) -> bool:
-    """Return whether files of a kind are recorded when they are read."""
-    return kind != UNCHANGED and not (FORMATS[kind].inside or FORMATS[kind].alike)
-
-
-def _reader(settings: Settings) -> str:
+def reader_number(settings: Settings) -> int:
+    """Return a hash of the versions and settings of the readers, which decide what a file gives."""
     limits = (settings.read_text, settings.read_seconds, settings.read_memory)
     ocr = ""
     if settings.ocr:
@@ -162,15 +39,188 @@ def _reader(settings: Settings) -> str:
 
         ocr = f" {settings.ocr} {check_ocr(settings.ocr)}"
     about = f"{readers_version()} {settings.fallback_encoding} {limits} {settings.hidden}"
-    return f"{about} {settings.generated}{ocr}"
+    data = f"{about} {settings.generated}{ocr}".encode()
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little", signed=True)
 
 
-def _stamp(file: SourceFile) -> tuple[int, int]:
-    """Return size and time of change of a file."""
-    status = os.stat(file.path)  # noqa: PTH116 - a third of the time of Path.stat
-    return status.st_size, status.st_mtime_ns
+@dataclass(slots=True)
+class FileState:
+    """A file that the source has now.
+
+    Attributes:
+        row: What is known of it from the build that read it last; None for a new file.
+        stat, digest: What is known of it now; the digest is empty if it was not needed.
+        documents: Ids of its stored documents, in order.
+        place: First position of its documents, once that is decided.
+        notes: What reading it reported.
+        count: Number of its documents now.
+    """
+
+    path: str
+    row: KnownFile | None
+    stat: bytes = b""
+    digest: bytes = b""
+    documents: Sequence[str] = ()
+    place: int | None = None
+    notes: list[Failure] = field(default_factory=list)
+    count: int = 0
+    is_lost: bool = False
+    """Whether nothing may be stored of the file, because it was purged."""
 
 
-def _settled_time(changed: int) -> int:
-    """Return the time of a change, or 0 if it is so recent that the next change may have the same time."""
-    return changed if time.time_ns() - changed > _SETTLED else 0
+class FileLedger:
+    """The files of one source, with what is known of them.
+
+    Attributes:
+        files: The files by their ids, in order.
+    """
+
+    def __init__(
+        self,
+        source: int,
+        before: Iterable[KnownFile],
+        paths: Mapping[str, str],
+        documents: Mapping[str, Sequence[str]],
+        reader: int,
+        *,
+        thorough: bool = False,
+    ) -> None:
+        """Look up files by id and path; `documents` are the ids of the stored documents of each file.
+
+        With `thorough`, the contents of all files are compared by their hashes.
+        """
+        self._source, self._reader, self._thorough = source, reader, thorough
+        self._before = list(before)
+        rows = {row.file: row for row in self._before if not row.is_folder}
+        self.files = {
+            name: FileState(path, rows.get(name), stat, documents=documents.get(name, ()))
+            for (name, path), stat in zip(paths.items(), stats_of(list(paths.values())), strict=True)
+        }
+        self._unhashed = {
+            name: state
+            for name, state in self.files.items()
+            if thorough or state.row is None or not self._is_same(state)
+        }
+        self._order = list(self.files)
+        self._following = self._following_places()
+        self._at, self._last = 0, -1
+
+    def _is_same(self, state: FileState) -> bool:
+        row = state.row
+        return row is not None and row.stat == state.stat and row.is_settled
+
+    def digest_of(self, name: str) -> bytes:
+        """Return the hash of a file; b"" if it is as it was. Hashes the next files, too, in parallel."""
+        if name in self._unhashed:
+            some, size = [self._unhashed.pop(name)], 0
+            for other in list(islice(self._unhashed, _TOGETHER)):
+                if size < _TOGETHER_BYTES and PurePath(other).suffix.lower() in BY_SUFFIX:
+                    some.append(self._unhashed.pop(other))
+                    size += size_of(some[-1].stat)
+            for state, digest in zip(some, digests_of([state.path for state in some]), strict=True):
+                state.digest = digest
+        return self.files[name].digest
+
+    def is_unchanged(self, file: SourceFile, known: Mapping[str, Known]) -> bool:
+        """Return whether reading a file again would give its stored documents."""
+        state = self.files[file.id]
+        row = state.row
+        if row is None or row.reader != self._reader or row.documents != len(state.documents):
+            return False
+        if any(not known[name].content for name in state.documents) or has_companion(state.path):
+            return False
+        codes = {note.code for note in row.notes}
+        if REMOVED in codes or (not row.documents and "document" in codes):
+            return False  # so that it is reported again, and what failed is tried again
+        if not self._thorough and self._is_same(state):
+            return True
+        return row.digest != NO_DIGEST and self.digest_of(file.id) == row.digest
+
+    def is_unreadable(self, file: SourceFile) -> bool:
+        """Return whether a file whose documents are stored cannot be read now."""
+        state = self.files[file.id]
+        return bool(state.documents) and self.digest_of(file.id) == NO_DIGEST
+
+    def place_of(self, name: str, order: int | None = None) -> int:
+        """Decide the first position of the documents of a file, and of all files before it.
+
+        Files are placed in order. A known file keeps its position if that is behind the documents before it.
+        `order` is the number of the file if all machines must agree on its position.
+        """
+        while True:
+            here = self._order[self._at]
+            state, following = self.files[here], self._following[self._at]
+            self._at += 1
+            if order is not None:
+                state.place = max(order << _SHARD_BITS, self._last + 1) if here == name else self._last + 1
+            elif state.row is not None and state.row.place > self._last:
+                state.place = state.row.place
+            else:
+                room = GAP if following is None or following <= self._last else (following - self._last) // 2
+                state.place = self._last + max(1, min(room, GAP))
+            self._last = state.place
+            if here == name:
+                return state.place
+
+    def end(self, place: int) -> None:
+        """Note the position behind the last document of the file that was placed last."""
+        self._last = max(self._last, place - 1)
+
+    def place_rest(self) -> None:
+        """Decide the positions of the files that are left."""
+        if self._at < len(self._order):
+            self.place_of(self._order[-1])
+
+    def _following_places(self) -> list[int | None]:
+        """Return for each file the position of the next known file."""
+        found: list[int | None] = []
+        following = None
+        for state in reversed(self.files.values()):
+            found.append(following)
+            following = following if state.row is None else state.row.place
+        return found[::-1]
+
+    def rows(self, folders: Sequence[str], folder_stats: Sequence[bytes]) -> list[KnownFile]:
+        """Return the new rows of the source."""
+        rows = [
+            KnownFile(self._source, -1 - number, "", path, stat)
+            for number, (path, stat) in enumerate(zip(folders, folder_stats, strict=True))
+        ]
+        for name, state in self.files.items():
+            if not state.is_lost:
+                digest = state.digest or (NO_DIGEST if state.row is None else state.row.digest)
+                row = KnownFile(
+                    *(self._source, state.place or 0, name, state.path, state.stat, digest, self._reader),
+                    state.count,
+                    tuple(state.notes),
+                )
+                rows.append(row)
+        return rows
+
+    def keep(self, name: str) -> None:
+        """Keep what is known of a file that cannot be read now; once it can, its stat differs."""
+        state = self.files[name]
+        if state.row is not None:
+            state.digest = state.row.digest
+
+
+def documents_of(rows: Iterable[KnownFile], stored: Iterable[tuple[str, Known]]) -> dict[str, list[str]]:
+    """Return the documents of each file of a source: those from its position to that of the next file."""
+    starts = sorted((row.place, row.file) for row in rows if not row.is_folder)
+    found: dict[str, list[str]] = {file: [] for _, file in starts}
+    at = -1
+    for place, name in sorted((one.place, name) for name, one in stored):
+        while at + 1 < len(starts) and starts[at + 1][0] <= place:
+            at += 1
+        if at >= 0:
+            found[starts[at][1]].append(name)
+    return found
+
+
+def changed_rows(
+    before: Iterable[KnownFile], now: Iterable[KnownFile]
+) -> tuple[list[KnownFile], list[tuple[int, int]]]:
+    """Return the rows to write and the keys of those to delete, so that `before` becomes `now`."""
+    old = {(row.source, row.place): row for row in before}
+    new = {(row.source, row.place): row for row in now}
+    return [row for key, row in new.items() if old.get(key) != row], [key for key in old if key not in new]

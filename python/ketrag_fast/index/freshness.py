@@ -1,29 +1,27 @@
-"""Detects files that have changed since they were indexed, by size and modification time."""
+"""Keep an index up to date with its files: find those that have changed, and index them before a query."""
 
 from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from ketrag_fast import _core
 from ketrag_fast.errors import IndexLocked, KetragError, ReadOnly
 from ketrag_fast.storage.layout import Layout
-from ketrag_fast.storage.source_files import SourceStamps, base_of, path_hash, read_stamps
-from ketrag_fast.storage.source_trust import source_trust
 
 if TYPE_CHECKING:
     from ketrag_fast.base.config import Settings
+    from ketrag_fast.building.file_changes import FileChanges
     from ketrag_fast.index.state import IndexState
 
 Refresh = Literal["auto", "always", "never"]
-QUICK: Final = 0.3
-"""Maximum seconds of an update that runs before a query is answered."""
-_LOOKED: Final = 5
-"""Number of recent builds from which the duration of the next build is predicted."""
-_LOCAL_LLMS: Final = (None, "none", "heuristic")
+QUICK: Final = 2.0
+"""Maximum predicted seconds of an update that runs before a query is answered."""
+_NAMED: Final = 3
+"""Files that a message names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +34,7 @@ class Freshness:
         emptied: Sources that have lost most of their files, perhaps for the same reason.
         updated: Whether the changes have been indexed.
         reason: Why changes have not been indexed, or why sources may not be read; None if there is no reason.
+        files: Paths of the changed and added files, if they have not been indexed.
 
     Examples:
         >>> index.freshen().changes
@@ -49,6 +48,7 @@ class Freshness:
     emptied: tuple[str, ...] = ()
     updated: bool = False
     reason: str | None = None
+    files: tuple[str, ...] = ()
 
     @property
     def changes(self) -> int:
@@ -64,76 +64,44 @@ class Freshness:
         if self.changes:
             from ketrag_fast.types.wording import counted
 
-            parts.append(f"{counted(self.changes, 'file')} changed since the index was built")
+            names = ", ".join(Path(path).name for path in self.files[:_NAMED])
+            more = f" and {len(self.files) - _NAMED:,} more" if len(self.files) > _NAMED else ""
+            named = f" ({names}{more})" if names else ""
+            parts.append(f"{counted(self.changes, 'file')} changed since the index was built{named}")
         if self.missing:
-            names = ", ".join(self.missing[:3])
+            names = ", ".join(self.missing[:_NAMED])
             parts.append(f"{names} cannot be found: its documents stay in the index")
         if self.reason is not None:
             parts.append(self.reason)
         return "; ".join(parts)
 
 
-def check(folder: Path) -> Freshness:
-    """Compare the files of the sources with what was indexed. Unknown sources count as unchanged.
+def find(folder: Path) -> tuple[FileChanges | None, Mapping[str, Any]]:
+    """Return what has changed in the sources of an index (None: nothing is known), and its settings."""
+    from ketrag_fast.building.file_changes import READING, find_changes
+    from ketrag_fast.storage.source_table import open_sources
 
-    Sources that the user has neither named nor confirmed are not looked at, and `reason` reports it.
-    """
-    stored = read_stamps(Layout(folder))
-    if stored is None:
-        return Freshness()
-    trust = source_trust(Layout(folder))
-    reason = trust.why_not(spec for spec, *_ in stored.sources)
-    if not trust.confirmed:
-        return Freshness(reason=reason)
-    now = _core.file_stamps(stored.paths)
-    known = stored.stamps
-    is_other = (now != known).any(axis=1)
-    missing: list[str] = []
-    emptied: list[str] = []
-    changed = added = removed = at = 0
-    unpacked: list[SourceStamps] | None = None
-    for number, (spec, folders, files, _, is_complete) in enumerate(stored.sources):
-        own = slice(at + folders, at + folders + files)
-        listed = slice(at, at + folders)
-        at += folders + files
-        if not trust.allows(spec):
-            continue
-        if not base_of(spec).exists():
-            missing.append(spec)
-            continue
-        gone = now[own, 0] < 0
-        lost = int(gone.sum())
-        removed += lost
-        if lost > 1 and 2 * lost > files:
-            emptied.append(spec)
-        changed += int((is_other[own] & ~gone).sum())
-        if is_other[listed].any() or not is_complete:
-            unpacked = stored.unpacked() if unpacked is None else unpacked
-            added += _count_new(unpacked[number], folder)
-    return Freshness(changed, added, removed, tuple(missing), tuple(emptied), reason=reason)
+    layout = Layout(folder)
+    if not layout.tables.is_file():
+        return None, {}
+    with open_sources(layout.tables) as tables:
+        settings = tables.build_settings((*READING, "llm", "embedder"))
+        return find_changes(tables, settings), settings
 
 
-def _count_new(source: SourceStamps, folder: Path) -> int:
-    """Return the number of files that were added to a source since it was read."""
-    from ketrag_fast.building.sources import find_files
-    from ketrag_fast.errors import DocumentError
-
-    try:
-        files = find_files(source.spec, _build_settings(folder)).files
-    except (OSError, DocumentError):
-        return 0
-    paths = (str(path) for _, path in files)
-    return sum(path not in source.files and path_hash(path) not in source.others for path in paths)
-
-
-def _build_settings(folder: Path) -> Settings:
-    """Return the settings with which the sources were read."""
-    from ketrag_fast.base.config import Settings, names
-    from ketrag_fast.storage.generation import open_current
-
-    stored = open_current(Layout(folder), "sizes").manifest.settings
-    used = names("build")
-    return Settings(**{name: value for name, value in stored.items() if name in used})
+def _described(changes: FileChanges) -> Freshness:
+    every = changes.sources
+    changed = [row.path for one in every for row, _ in one.changed if not row.is_skipped]
+    new = [path for one in every for _, path in one.new]
+    return Freshness(
+        changed=len(changed),
+        added=len(new),
+        removed=sum(not row.is_skipped for one in every for row in one.gone),
+        missing=tuple(one.source.spec for one in every if one.is_missing),
+        emptied=tuple(one.source.spec for one in every if one.is_emptied),
+        files=(*changed, *new),
+        reason=changes.refused,
+    )
 
 
 def freshen_state(state: IndexState, how: Refresh | None, every: float) -> Freshness:
@@ -144,6 +112,8 @@ def freshen_state(state: IndexState, how: Refresh | None, every: float) -> Fresh
     found = freshen(state.path, how or state.opened.settings.refresh, state.settings)
     if found.updated:
         state.refresh()
+    if state.allows:  # the caller may not see all files
+        found = replace(found, files=())
     state.checked = time.monotonic(), found
     return found
 
@@ -156,43 +126,67 @@ def freshen(folder: Path, how: Refresh, settings: Settings) -> Freshness:
     """
     if how == "never":
         return Freshness()
-    found = check(folder)
-    if not found.changes:
+    changes, stored = find(folder)
+    if changes is None:
+        return Freshness()
+    found = _described(changes)
+    if not changes.keys and not changes.needs_all:
         return found
     reason = None
     if found.emptied:
-        named = ", ".join(found.emptied[:3])
+        named = ", ".join(found.emptied[:_NAMED])
         reason = f"most files of {named} are gone: is a disk missing? `ketrag index` removes their documents"
     elif how == "auto":
-        seconds = _predicted_seconds(folder, found.changes)
-        reason = None if seconds is not None and seconds <= QUICK else "--fresh indexes them first"
+        reason = None if _is_quick(folder, changes, stored) else "--fresh indexes them first"
     if reason is None:
-        reason = _update(folder, settings)
-    return replace(found, updated=reason is None, reason=reason)
+        reason = _update(folder, settings, changes)
+    if reason is None:
+        return replace(found, updated=True, files=())
+    return replace(found, reason=reason if found.changes else found.reason)
 
 
-def _predicted_seconds(folder: Path, changes: int) -> float | None:
-    """Predict the seconds of an update from earlier builds; None if the update calls a model."""
+_LOCAL_LLMS: Final = (None, "none", "heuristic")
+_PER_BYTE: Final = 0.6e-6
+_PER_BYTE_EMBEDDED: Final = 30e-6
+_PER_FILE: Final = 50e-6
+"""Seconds of the processor that a delta takes for a changed byte, without and with an embedding model in this
+process, and a comparison of all files for each of them. Measured on 10,000 notes of 0.8 kB; twice or half of
+them moves the limit of an update before a query, but changes no answer.
+"""
+_DELTA: Final = frozenset(
+    ("units", "links", "vectors", "unit_search", "sentence_vectors", "delta", "delta_before")
+)
+"""The stages that a delta changes; an index with others is computed again as a whole."""
 
-    settings = _build_settings(folder)
-    if settings.llm not in _LOCAL_LLMS or settings.embedder.startswith("openai:"):
-        return None
-    times = []
-    for build in past_builds(folder, _LOOKED):
-        size = build.added + build.updated + build.removed
-        if size:
-            times.append(build.seconds * max(1.0, changes / size))
-    return min(times, default=None)
+
+def _is_quick(folder: Path, changes: FileChanges, settings: Mapping[str, Any]) -> bool:
+    """Return whether an update takes at most `QUICK` seconds, predicted from the bytes that it reads."""
+    from ketrag_fast.building.file_changes import bytes_of
+    from ketrag_fast.storage.generation import open_current
+
+    embedder = str(settings.get("embedder"))
+    if settings.get("llm") not in _LOCAL_LLMS or embedder.startswith("openai:"):
+        return False
+    size = bytes_of(changes)
+    manifest = open_current(Layout(folder), "sizes").manifest
+    if not _DELTA.issuperset(manifest.stages):
+        size += sum(record.bytes for record in manifest.stages.values())
+    has_model = "embedder" in manifest.models
+    seconds = size * (_PER_BYTE_EMBEDDED if has_model else _PER_BYTE)
+    if changes.needs_all:
+        seconds += _PER_FILE * sum(one.files for one in changes.sources)
+    return seconds <= QUICK
 
 
-def _update(folder: Path, settings: Settings) -> str | None:
+def _update(folder: Path, settings: Settings, changes: FileChanges) -> str | None:
     """Index the changes. Returns the reason if that fails, else None."""
     from ketrag_fast.base.config import Settings, names
     from ketrag_fast.index.building import build_index
 
     own = Settings(**{name: value for name, value in settings.given.items() if name in names("run")})
+    keys = None if changes.needs_all else changes.keys
     try:
-        build_index((), folder, own, replace=False, progress=None, examples=None, quick=True)
+        build_index((), folder, own, refresh=True, changed=keys)
     except IndexLocked:
         return "another process is changing the index"
     except ReadOnly:

@@ -77,6 +77,7 @@ class Index:
         replace: bool = False,
         rebuild: bool = False,
         partial: bool = False,
+        check: bool = False,
         examples: Sequence[str] | None = None,
     ) -> Self:
         """Build the index at `path`, or bring it up to date, and open it.
@@ -94,6 +95,8 @@ class Index:
             replace: Make these the only sources.
             rebuild: Compute everything again, which other chunk settings need (another embedder: `reembed`).
             partial: Call no LLM, and publish the results of earlier extraction calls.
+            check: Compare the contents of all files; else those whose size, times and inode are as they were
+                are not opened.
             examples: Example questions for the web page; None keeps the earlier ones.
 
         Raises Cancelled; DocumentError, ConfigError, ModelMismatch if the sources or settings cannot be used;
@@ -105,7 +108,12 @@ class Index:
             (3, 1)
         """
         own = settings or Settings()
-        options: dict[str, Any] = {"replace": replace, "rebuild": rebuild, "partial": partial}
+        options: dict[str, Any] = {
+            "replace": replace,
+            "rebuild": rebuild,
+            "partial": partial,
+            "thorough": check,
+        }
         report = building.build_index(sources, path, own, progress=progress, examples=examples, **options)
         return cls(Path(path), own, report)
 
@@ -295,13 +303,13 @@ class Index:
     def freshen(self, how: Refresh | None = None, *, every: float = 0.0) -> Freshness:
         """Compare the source files with the index, and index changes if that is quick.
 
-        Only sizes and times are compared. The index is not changed if a source is missing, if most files are
-        missing, or if another process is changing it; `Freshness.line` describes the reason. Nothing is
-        checked for an index that came from another machine.
+        Only files whose size, times or inode differ are opened. The index is not changed if a source is
+        missing, if most files are missing, or if another process is changing it; `Freshness.line` describes
+        the reason. Nothing is checked for an index that came from another machine.
 
         Args:
-            how: "auto" indexes changes if that takes less than 0.3 s, judging by earlier builds; "always"
-                indexes all changes; "never" does nothing; None uses the setting `refresh`.
+            how: "auto" indexes changes unless that is predicted to take more than 2 s; "always" indexes all
+                changes; "never" does nothing; None uses the setting `refresh`.
             every: For servers: seconds for which the last result is returned without a new check.
 
         Examples:

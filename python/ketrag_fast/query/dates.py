@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from ketrag_fast.kernels.text import unpack
 from ketrag_fast.query.source_paths import SourcePaths
-from ketrag_fast.storage.layout import Layout
-from ketrag_fast.storage.source_files import read_stamps
 from ketrag_fast.systems.shared.rows import Arrays
 
 if TYPE_CHECKING:
@@ -171,12 +169,9 @@ def days_of(opened: Opened, folder: Path, units: Sequence[int]) -> list[str]:
 
 def _file_days(folder: Path, names: Sequence[str]) -> dict[str, str]:
     """Return the day of the last change of each document's file, by document."""
-    stamps = read_stamps(Layout(folder))
-    if stamps is None:
-        return {}
-    days = {}
-    for name, file in SourcePaths(folder).of(names).items():
-        time = stamps.time_of(file.path)
-        if time is not None:
-            days[name] = datetime.fromtimestamp(time / 1e9, UTC).date().isoformat()
-    return days
+    files = SourcePaths(folder).of(names).items()
+    return {
+        name: datetime.fromtimestamp(file.changed / 1e9, UTC).date().isoformat()
+        for name, file in files
+        if file.changed is not None
+    }

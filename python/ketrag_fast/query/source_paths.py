@@ -10,8 +10,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from ketrag_fast.errors import KetragError
+from ketrag_fast.storage.known_files import KnownFile, is_hidden_by_error, is_missing, stats_of
 from ketrag_fast.storage.layout import Layout
-from ketrag_fast.storage.source_files import base_of, file_of, read_stamps
+from ketrag_fast.storage.source_files import base_of, file_of
 from ketrag_fast.types.locations import Location
 
 _PART: Final = re.compile(r"[#:][^/#:]*$")
@@ -24,13 +25,15 @@ class SourceFile:
     """The file of a document: its absolute path, its source, and its state since it was indexed.
 
     `state` is "changed", "missing", or None if unchanged. `part` locates the document in the file: `#2` for
-    a row, `/notes.txt` for a member of an archive.
+    a row, `/notes.txt` for a member of an archive. `changed` is when the file was changed last before it was
+    indexed, in ns since 1970; None if it is not known.
     """
 
     path: str
     source: str
     state: str | None
     part: str = ""
+    changed: int | None = None
 
 
 class SourcePaths:
@@ -42,9 +45,12 @@ class SourcePaths:
     def of(self, names: Iterable[str]) -> dict[str, SourceFile]:
         """Return the files of documents by document. Documents that a program passed have no file."""
         found = {}
-        stamps = read_stamps(self._layout)
-        for name, spec in self.specs(dict.fromkeys(names)).items():
-            base, path = base_of(spec), file_of(spec, name)
+        specs, known = self._origins(dict.fromkeys(names))
+        stats = dict(zip(known, stats_of([file.path for file in known.values()]), strict=True))
+        for name, spec in specs.items():
+            base, file = base_of(spec), known.get(name)
+            is_here = file is not None and (not is_missing(stats[name]) or is_hidden_by_error(file.path))
+            path = Path(file.path) if file is not None and is_here else file_of(spec, name)
             state = None
             if path is None:
                 state = "missing"
@@ -53,12 +59,13 @@ class SourcePaths:
                 plain = without_part(name)
                 is_source = base.name == plain and not base.is_dir()
                 path = base if is_source else base.joinpath(*plain.split("/"))
-            elif stamps is not None and stamps.is_changed(str(path)):
+            elif file is not None and not is_missing(stats[name]) and not file.is_as(stats[name]):
                 state = "changed"
             own = path.name if path == base else path.relative_to(base).as_posix()
             at = name.find(own)
             part = name[at + len(own) :] if at >= 0 else ""
-            found[name] = SourceFile(os.path.abspath(path), spec, state, part)  # noqa: PTH100 - links stay
+            changed = None if file is None else file.changed
+            found[name] = SourceFile(os.path.abspath(path), spec, state, part, changed)  # noqa: PTH100 - links stay
         return found
 
     def specs(self, names: Iterable[str] | None = None) -> Mapping[str, str]:
@@ -69,6 +76,16 @@ class SourcePaths:
             return {}
         with open_sources(self._layout.tables) as opened:
             return opened.origins(names)
+
+    def _origins(self, names: Iterable[str]) -> tuple[Mapping[str, str], Mapping[str, KnownFile]]:
+        """Return the sources of some documents, and what is known of their files."""
+        from ketrag_fast.storage.source_table import open_sources
+
+        if not self._layout.tables.is_file():
+            return {}, {}
+        with open_sources(self._layout.tables) as opened:
+            specs = opened.origins(names)
+            return specs, opened.files_of(specs)
 
 
 def _is_file_name(name: str) -> bool:

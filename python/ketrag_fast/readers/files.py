@@ -27,7 +27,10 @@ class SourceFiles:
     ignored: int = 0
     """Files and folders that `exclude` or a `.gitignore` leaves out."""
     folders: tuple[str, ...] | None = None
-    """The folders that were listed, and the `.gitignore` files in them; None for a glob."""
+    """The folders that were listed, and files in them that decide what other files give (`.gitignore`); None
+    for a glob."""
+    linked: bool = True
+    """Whether a symbolic link leads to some of them, so that several may be one file."""
 
 
 @dataclass(slots=True)
@@ -40,6 +43,7 @@ class _Walk:
     gitignore: bool = True
     ignored: int = 0
     folders: list[str] = field(default_factory=list)
+    linked: bool = False
 
 
 def is_glob(spec: str) -> bool:
@@ -67,7 +71,8 @@ def find(
             corpus = path / _DATA_SET[0]
             if not follow and not is_inside(corpus, path):
                 return SourceFiles((), (_outside(corpus.name),))
-            return SourceFiles(((_DATA_SET[0], corpus),), folders=())
+            companions = (str(path / _CITATIONS),) if has_companion(str(corpus)) else ()
+            return SourceFiles(((_DATA_SET[0], corpus),), folders=companions)
         walk = _Walk(excluded=excluded(exclude), gitignore=gitignore)
         _folder(path, "", walk, None if follow else path)
         while walk.links:  # real folders first, so that a file gets its real path if it has one
@@ -77,7 +82,7 @@ def find(
                     _folder(target, prefix, walk, None if follow else path)
                 else:
                     walk.failures.append(_outside(prefix.rstrip("/")))
-        return replace(_sort_files(walk), folders=tuple(walk.folders))
+        return replace(_sort_files(walk), folders=tuple(walk.folders), linked=walk.linked)
     if not os.path.lexists(spec):
         return SourceFiles((), missing=True)
     name = _name(path.name)
@@ -107,11 +112,13 @@ def _folder(folder: Path, prefix: str, walk: _Walk, root: Path | None) -> None:
             ignored = ignored.within(here, start)
             walk.folders.append(str(here / GITIGNORE))
         companions = {_CITATIONS} if _DATA_SET[0] in names else set()  # read with the corpus
+        walk.folders += [str(here / name) for name in companions & names]
         for entry in entries:
             if entry.name.startswith(".") or entry.name in companions:
                 continue
             name = start + _name(entry.name)
             path = Path(entry.path)
+            walk.linked |= entry.is_symlink()
             try:
                 if ignored.matches(name, folder=entry.is_dir()):
                     walk.ignored += 1
@@ -160,6 +167,12 @@ def _glob(pattern: str, follow: bool, ignored: Ignored) -> SourceFiles:
         else:
             walk.failures.append(Failure(relative, "document", "neither a file nor a folder"))
     return _sort_files(walk)
+
+
+def has_companion(path: str) -> bool:
+    """Return whether another file is read with a file, which may change while the file does not."""
+    folder, name = os.path.split(path)
+    return name == _DATA_SET[0] and os.path.lexists(os.path.join(folder, _CITATIONS))  # noqa: PTH118
 
 
 def _relative(path: Path, base: Path) -> str:

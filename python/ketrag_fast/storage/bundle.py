@@ -130,6 +130,9 @@ def bundle(
         tables = Path(scratch) / "index.sqlite"
         with writing(tables), closing(sqlite3.connect(layout.tables)) as db:
             db.execute("VACUUM INTO ?", (str(tables),))
+        with writing(tables), closing(sqlite3.connect(tables)) as db:  # elsewhere there are other files
+            db.execute("DROP TABLE IF EXISTS files")
+            db.execute("VACUUM")
         generation = layout.generation(number)
         open_generation(generation, "full")  # a damaged index is not bundled
         places = {"index.sqlite": tables}

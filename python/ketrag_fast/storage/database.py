@@ -192,3 +192,14 @@ class Database:
         """Run the block in one transaction."""
         with writing(self.path), transaction(self._db):
             yield
+
+    @contextmanager
+    def savepoint(self, undoing: type[Exception]) -> Iterator[None]:
+        """Run the block within a transaction; undo its changes alone if it raises `undoing`."""
+        self._db.execute("SAVEPOINT part")
+        try:
+            yield
+        except undoing:
+            self._db.execute("ROLLBACK TO part")
+            raise
+        self._db.execute("RELEASE part")

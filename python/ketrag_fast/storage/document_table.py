@@ -100,6 +100,15 @@ class DocumentTable(SourceTable):
             found[name] = Known(key, source, place, content)
         return found
 
+    def known_between(self, source: int, place: int, end: int | None) -> dict[str, Known]:
+        """Return the documents of a source from a position to another by id, in order."""
+        query = (
+            "SELECT id, key, source, place, lower(hex(content)) FROM documents"
+            " WHERE source = ? AND place >= ? AND place < ? ORDER BY place"
+        )
+        rows = self._db.execute(query, (source, place, 2**63 - 1 if end is None else end))
+        return {name: Known(*rest) for name, *rest in in_batches(rows)}
+
     def _rows_of(self, query: str, ids: Iterable[str]) -> Iterator[Any]:
         for name in ids:
             yield from self._db.execute(f"{query} WHERE id = ?", (name,))

@@ -63,7 +63,7 @@ class Layout:
     work = _Inside("work")
     """The folder of finished stages of an unpublished build."""
     stamps = _Inside("sources.stamps")
-    """The file with sizes and times of the source files; never copied or bundled."""
+    """A file of earlier versions with sizes and times of the source files."""
     allowed = _Inside("allowed")
     """The folder of indexes built for `allow` conditions."""
     lock = _Inside("index.lock")

@@ -1,47 +1,23 @@
-"""The sources of an index, and how their files were read, by which a build recognises unchanged files.
-
-The rows of sources have checksums, so that a build never reads from an altered path. A row of a file only
-saves parsing the file again; its documents have their own checksums.
-"""
+"""The sources of an index. Their rows have checksums, so that a build never reads from an altered path."""
 
 from __future__ import annotations
 
-import json
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.storage.checksum import bytes_digest
-from ketrag_fast.storage.database import Database
-from ketrag_fast.storage.io_errors import tables_damaged
+from ketrag_fast.storage.io_errors import json_of, tables_damaged
+from ketrag_fast.storage.known_files import FileTable
 from ketrag_fast.storage.layout import FORMAT, incompatible
-from ketrag_fast.types import Failure
 
-_READINGS: Final = """
-CREATE TABLE IF NOT EXISTS file_readings (
-  source    INTEGER NOT NULL,            -- number of the source
-  file      TEXT NOT NULL,               -- id of the file in the source
-  size      INTEGER NOT NULL,            -- bytes
-  changed   INTEGER NOT NULL,            -- time of the last change in ns; 0 if it was changed just before
-  digest    TEXT NOT NULL,               -- hash of the content
-  reader    TEXT NOT NULL,               -- versions and settings of the readers
-  documents TEXT NOT NULL,               -- JSON: [[id, content hash], ...], the documents in order
-  failures  TEXT NOT NULL,               -- JSON: [[document, code, message], ...], parts that were not read
-  PRIMARY KEY (source, file)
-) STRICT, WITHOUT ROWID
-"""
-_COLUMNS: Final = "source, file, size, changed, digest, reader, documents, failures"
 _SOURCES: Final = (
     "SELECT number, CAST(kind AS BLOB), CAST(label AS BLOB), CAST(spec AS BLOB) FROM sources ORDER BY number"
 )
-
-FileKey = tuple[int, str]
-"""The number of a source, and the id of a file in that source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,22 +28,6 @@ class SourceRow:
     kind: str
     label: str
     spec: str
-
-
-@dataclass(frozen=True, slots=True)
-class FileReading:
-    """The size, time and hash of a file when it was read, and its documents and failures.
-
-    `contents` has the content hashes of the documents.
-    """
-
-    size: int
-    changed: int
-    digest: str
-    reader: str
-    documents: tuple[str, ...]
-    failures: tuple[Failure, ...] = ()
-    contents: tuple[str, ...] = ()
 
 
 def open_sources(path: Path) -> SourceTable:
@@ -84,7 +44,7 @@ def _require_format(path: Path, db: sqlite3.Connection) -> None:
         raise incompatible(path, found)
 
 
-class SourceTable(Database):
+class SourceTable(FileTable):
     """The part of the open tables that registers sources."""
 
     def sources(self) -> list[SourceRow]:
@@ -151,6 +111,7 @@ class SourceTable(Database):
 
     def remove_source(self, number: int) -> None:
         """Delete a source whose documents have been deleted."""
+        self.drop_known_files(number)
         self._db.execute("DELETE FROM sources WHERE number = ?", (number,))
         self._db.execute("DELETE FROM source_seals WHERE number = ?", (number,))
 
@@ -175,6 +136,15 @@ class SourceTable(Database):
                 found[name] = str(row[1])
         return found
 
+    def build_settings(self, names: Iterable[str]) -> dict[str, Any]:
+        """Return the values of some settings of the last build; those that are not stored are left out."""
+        found = {}
+        for name in names:
+            row = self._db.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
+            if row is not None:
+                found[name] = json_of(row[0], self.path, f"setting {name!r}")
+        return found
+
     def folder_descriptions(self) -> dict[str, str]:
         """Return folder descriptions by path; the key "" has the description of the whole index."""
         if "descriptions" not in self.tables():
@@ -182,54 +152,6 @@ class SourceTable(Database):
         return {
             str(path): str(text) for path, text in self._db.execute("SELECT path, text FROM descriptions")
         }
-
-    def file_readings(self) -> dict[FileKey, FileReading]:
-        """Return the stored readings of files in converted formats.
-
-        Invalid rows, and those of earlier versions without content hashes, are skipped: their files are read
-        again.
-        """
-        if "file_readings" not in self.tables():
-            return {}
-        found: dict[FileKey, FileReading] = {}
-        query = f"SELECT {_COLUMNS} FROM file_readings"  # noqa: S608 - ours
-        for source, file, size, changed, digest, reader, documents, failures in self._db.execute(query):
-            try:
-                pairs = [_pair(value) for value in json.loads(documents)]
-                parts = tuple(Failure(*map(str, row)) for row in json.loads(failures))
-            except (TypeError, ValueError, RecursionError):
-                continue
-            if all(isinstance(value, str) for value in (file, digest, reader, *chain.from_iterable(pairs))):
-                ids, contents = tuple(name for name, _ in pairs), tuple(content for _, content in pairs)
-                found[source, file] = FileReading(size, changed, digest, reader, ids, parts, contents)
-        return found
-
-    def set_file_readings(self, rows: Mapping[FileKey, FileReading], gone: Iterable[FileKey]) -> None:
-        """Store readings of files, and delete the readings of the files in `gone`."""
-        self._db.execute(_READINGS)
-        self._db.executemany("DELETE FROM file_readings WHERE source = ? AND file = ?", gone)
-        self._db.executemany(
-            f"INSERT OR REPLACE INTO file_readings ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - ours
-            (
-                (
-                    *key,
-                    row.size,
-                    row.changed,
-                    row.digest,
-                    row.reader,
-                    json.dumps(list(zip(row.documents, row.contents, strict=True))),
-                    json.dumps([(one.document, one.code, one.message) for one in row.failures]),
-                )
-                for key, row in rows.items()
-            ),
-        )
-
-
-def _pair(value: Any) -> tuple[Any, Any]:
-    """Return an id and a content hash. Raises ValueError for a value that is not a list of two."""
-    if not isinstance(value, list) or len(value) != 2:
-        raise ValueError(f"expected [id, content hash], got {value!r:.80}")
-    return value[0], value[1]
 
 
 def seal_sources(db: sqlite3.Connection) -> None:

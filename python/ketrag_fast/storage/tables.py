@@ -119,6 +119,12 @@ class Tables(DocumentTable):
         rows = ((f.document, f.code, f.message) for f in failures)
         self._db.executemany("INSERT INTO failures VALUES (?, ?, ?)", rows)
 
+    def replace_failures(self, documents: Iterable[str], failures: Iterable[Failure]) -> None:
+        """Delete the failures of some documents, and add others."""
+        self._db.executemany("DELETE FROM failures WHERE document = ?", ((name,) for name in documents))
+        rows = ((f.document, f.code, f.message) for f in failures)
+        self._db.executemany("INSERT INTO failures VALUES (?, ?, ?)", rows)
+
     def failures(self) -> list[Failure]:
         """Return the failures in the order of reading."""
         rows = self._db.execute("SELECT document, code, message FROM failures ORDER BY rowid")
@@ -178,7 +184,7 @@ class Tables(DocumentTable):
                         f"DELETE FROM {name} WHERE ({keys}) NOT IN (SELECT {keys} FROM temp.used)"  # noqa: S608
                     )
                     self._db.execute("DROP TABLE temp.used")
-            for name in ("runs", "failures", "file_readings"):
+            for name in ("runs", "failures", "files", "file_readings"):
                 if name in there:
                     self._db.execute(f"DELETE FROM {name}")  # noqa: S608 - ours
             plain = [name for name in self.removed() if not name.startswith(PURGED)]

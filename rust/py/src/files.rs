@@ -1,6 +1,6 @@
 //! Mapped files, their hashes, and the patches of an index whose documents changed.
 
-use crate::arrays::{Array, MatrixOut, Out};
+use crate::arrays::{Array, Out};
 use crate::door::{long, of_index, quick, to_python, wrong, Report};
 use ketrag_base::error::{Error, Result};
 use ketrag_base::parallel::map_ranges;
@@ -19,10 +19,10 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::collections::BTreeMap;
-use std::fs::OpenOptions;
+use std::fs::{Metadata, OpenOptions};
 use std::io::BufWriter;
 use std::os::raw::{c_int, c_void};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 /// A file of an index, mapped read-only; as a buffer, its bytes. It stays readable after its name is removed.
@@ -270,41 +270,131 @@ pub fn merge_hashes(hashes: &[u8], size: usize) -> PyResult<Option<String>> {
     Ok(root(values, size).map(|digest| digest.to_hex().to_string()))
 }
 
-/// Number of paths that one thread looks up at a time.
-const STATED: usize = 512;
+/// Number of files that one thread looks up, or reads, at a time.
+const LOOKED_UP: usize = 512;
+const HASHED: usize = 16;
+/// Bytes of what is known of a file: size, times of change of its content and of its inode in ns, and inode number.
+const STAT: usize = 32;
+/// Bytes of the hash of a file.
+const DIGEST: usize = 32;
 
-/// Return size and time of change (in ns since 1970) of files whose paths end with a zero byte each: (-1, -1) for a
-/// missing one. The size of a folder counts as 0.
+/// Return the paths of a list in which each ends with a zero byte.
+fn paths_of(paths: &[u8]) -> Result<Vec<&[u8]>> {
+    match paths.split_last() {
+        None => Ok(Vec::new()),
+        Some((0, rest)) => Ok(rest.split(|&byte| byte == 0).collect()),
+        Some(_) => Err(Error::input("the last path does not end with a zero byte")),
+    }
+}
+
+/// Return size, times of change and inode number of files (32 bytes each, little-endian i64: bytes, ns since 1970, ns since
+/// 1970, number), whose paths end with a zero byte each. The size of a missing file is -1, that of a folder 0.
 #[pyfunction]
-pub fn file_stamps(py: Python<'_>, paths: &[u8]) -> PyResult<MatrixOut<i64>> {
+pub fn file_stats<'py>(py: Python<'py>, paths: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
     let found = quick(py, || {
-        let names: Vec<&[u8]> = match paths.split_last() {
-            None => Vec::new(),
-            Some((0, rest)) => rest.split(|&byte| byte == 0).collect(),
-            Some(_) => return Err(Error::input("the last path does not end with a zero byte")),
-        };
-        let parts = map_ranges(names.len(), STATED, 0, &Progress::none(), |rows| {
-            Ok(names[rows].iter().flat_map(|name| stamp(name)).collect::<Vec<i64>>())
+        let names = paths_of(paths)?;
+        let parts = map_ranges(names.len(), LOOKED_UP, 0, &Progress::none(), |rows| {
+            Ok(names[rows].iter().flat_map(|name| stat_of(name)).collect::<Vec<u8>>())
         })?;
         Ok(parts.concat())
     })?;
-    let rows = found.len() / 2;
-    Ok(MatrixOut(found, [rows, 2]))
+    Ok(PyBytes::new(py, &found))
 }
 
-fn stamp(name: &[u8]) -> [i64; 2] {
-    #[cfg(unix)]
-    let path =
-        Some(std::path::Path::new(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(name)));
-    #[cfg(not(unix))]
-    let path = std::str::from_utf8(name).ok().map(std::path::Path::new);
-    let Some(about) = path.and_then(|path| std::fs::metadata(path).ok()) else { return [-1, -1] };
-    let time = about.modified().ok().map_or(0, |time| match time.duration_since(std::time::UNIX_EPOCH) {
+/// Return the numbers of the files whose `file_stats` are not those in `stats`, and what these are now.
+#[pyfunction]
+pub fn changed_files<'py>(
+    py: Python<'py>,
+    paths: &[u8],
+    stats: &[u8],
+) -> PyResult<(Vec<usize>, Bound<'py, PyBytes>)> {
+    let (rows, now) = quick(py, || {
+        let names = paths_of(paths)?;
+        if stats.len() != STAT * names.len() {
+            let message = format!("{} bytes for {} files: each has {STAT}", stats.len(), names.len());
+            return Err(Error::input(message));
+        }
+        let parts = map_ranges(names.len(), LOOKED_UP, 0, &Progress::none(), |rows| {
+            let mut changed = (Vec::new(), Vec::new());
+            for row in rows {
+                let now = stat_of(names[row]);
+                if now != stats[STAT * row..STAT * (row + 1)] {
+                    changed.0.push(row);
+                    changed.1.extend(now);
+                }
+            }
+            Ok(changed)
+        })?;
+        let (rows, now): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+        Ok((rows.concat(), now.concat()))
+    })?;
+    Ok((rows, PyBytes::new(py, &now)))
+}
+
+/// Return the BLAKE3 of files whose paths end with a zero byte each, 32 bytes each; zeros for one that cannot be read.
+#[pyfunction]
+pub fn hash_files<'py>(py: Python<'py>, paths: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    let found = quick(py, || {
+        let names = paths_of(paths)?;
+        let parts = map_ranges(names.len(), HASHED, 0, &Progress::none(), |rows| {
+            let digest = |name: &&[u8]| path_of(name).and_then(|path| digest_of(path).ok());
+            Ok(names[rows].iter().flat_map(|name| digest(name).unwrap_or([0; DIGEST])).collect::<Vec<u8>>())
+        })?;
+        Ok(parts.concat())
+    })?;
+    Ok(PyBytes::new(py, &found))
+}
+
+fn digest_of(path: &Path) -> std::io::Result<[u8; DIGEST]> {
+    let mut state = blake3::Hasher::new();
+    std::io::copy(&mut std::fs::File::open(path)?, &mut state)?;
+    Ok(*state.finalize().as_bytes())
+}
+
+#[cfg(unix)]
+fn path_of(name: &[u8]) -> Option<&Path> {
+    Some(Path::new(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(name)))
+}
+
+#[cfg(not(unix))]
+fn path_of(name: &[u8]) -> Option<&Path> {
+    std::str::from_utf8(name).ok().map(Path::new)
+}
+
+fn stat_of(name: &[u8]) -> [u8; STAT] {
+    let values = match path_of(name).and_then(|path| std::fs::metadata(path).ok()) {
+        None => [-1; 4],
+        Some(about) => {
+            let size = if about.is_dir() { 0 } else { i64::try_from(about.len()).unwrap_or(i64::MAX) };
+            let (changed, inode) = inode_of(&about);
+            [size, modified(&about), changed, inode]
+        }
+    };
+    let mut bytes = [0; STAT];
+    for (bytes, value) in bytes.chunks_exact_mut(8).zip(values) {
+        bytes.copy_from_slice(&value.to_le_bytes());
+    }
+    bytes
+}
+
+fn modified(about: &Metadata) -> i64 {
+    about.modified().ok().map_or(0, |time| match time.duration_since(std::time::UNIX_EPOCH) {
         Ok(after) => i64::try_from(after.as_nanos()).unwrap_or(i64::MAX),
         Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |before| -before),
-    });
-    let size = if about.is_dir() { 0 } else { i64::try_from(about.len()).unwrap_or(i64::MAX) };
-    [size, time]
+    })
+}
+
+/// Return when an inode changed last, in ns since 1970, and its number; zeros on systems without them.
+#[cfg(unix)]
+fn inode_of(about: &Metadata) -> (i64, i64) {
+    use std::os::unix::fs::MetadataExt;
+    let changed = about.ctime().saturating_mul(1_000_000_000).saturating_add(about.ctime_nsec());
+    (changed, about.ino().cast_signed())
+}
+
+#[cfg(not(unix))]
+fn inode_of(_about: &Metadata) -> (i64, i64) {
+    (0, 0)
 }
 
 /// Name, what the values number, number of pieces, number of new values, length.

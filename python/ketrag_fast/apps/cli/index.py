@@ -56,6 +56,9 @@ class Build(Command):
     build = WHAT_TO_BUILD
     replace: bool = switch("drop all sources that this command does not name")
     rebuild: bool = switch("discard earlier work; needed to change the chunk size")
+    check: bool = switch(
+        "compare the contents of all files, and not only of those whose size or times differ"
+    )
     questions: str | None = option(
         "FILE", "file of example questions for the web page, one per line", "--examples", rare=True
     )
@@ -111,6 +114,7 @@ class Build(Command):
             replace=self.replace,
             rebuild=self.rebuild,
             partial=self.publish_partial,
+            check=self.check,
             examples=self._questions(),
         ) as index:
             report = report_of(index)

@@ -235,7 +235,7 @@ class SharedSettings:
     )
     refresh: Literal["auto", "always", "never"] = setting(
         "auto",
-        "before a query, index files that have changed: auto if that takes less than 0.3 s, always, or never",
+        "before a query, index files that have changed: auto unless it takes more than 2 s, always, or never",
         concerns="query",
     )
     fill_policy: Literal["first_overflow_stops", "skip_and_continue"] = setting(

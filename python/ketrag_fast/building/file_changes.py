@@ -1,0 +1,280 @@
+"""Find the files of the sources that have changed since they were read, without opening any other.
+
+All known files are looked up. A folder that has changed is listed again. What this cannot decide (a new
+folder, a changed `.gitignore`, a link) is left to a comparison of all files.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ketrag_fast.storage.known_files import KnownFile, digests_of, is_hidden_by_error, is_missing, size_of
+from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.source_files import base_of
+from ketrag_fast.storage.source_trust import source_trust
+
+if TYPE_CHECKING:
+    from ketrag_fast.readers.ignored import Ignored
+    from ketrag_fast.storage.source_table import SourceRow, SourceTable
+
+READING: Final = ("exclude", "gitignore")
+"""The settings that decide which files a source has."""
+_DECIDING: Final = frozenset(("index.sqlite", "corpus.jsonl", "queries.jsonl", "citations.tsv"))
+"""Names of files that decide which other files of a folder are read."""
+
+RowKey = tuple[int, int]
+"""The number of a source and the position of a known file."""
+
+
+@dataclass(slots=True)
+class SourceChanges:
+    """What has changed in one source.
+
+    Attributes:
+        source: The source.
+        files: The number of its files with documents when it was read.
+        changed: Files that were changed, with what is known of them now.
+        gone: Files that do not exist any more.
+        new: Ids and paths of files that were added.
+        folders: Folders that were changed, with what is known of them now.
+        is_missing: Whether the source does not exist now; a disk may not be connected.
+        is_known: Whether anything is known of the source.
+        needs_all: Whether all files of the source must be compared.
+    """
+
+    source: SourceRow
+    files: int
+    is_known: bool
+    changed: list[tuple[KnownFile, bytes]] = field(default_factory=list)
+    gone: list[KnownFile] = field(default_factory=list)
+    new: list[tuple[str, str]] = field(default_factory=list)
+    folders: list[tuple[KnownFile, bytes]] = field(default_factory=list)
+    is_missing: bool = False
+    needs_all: bool = False
+
+    @property
+    def is_emptied(self) -> bool:
+        """Whether most of the files are gone: a disk may not be connected."""
+        gone = sum(not row.is_skipped for row in self.gone)
+        return gone > 1 and 2 * gone > self.files
+
+
+@dataclass(frozen=True, slots=True)
+class FileChanges:
+    """What has changed in the sources.
+
+    Attributes:
+        sources: The sources with changes.
+        keys: The rows that differ, by which the changes are looked up again under the lock of the builder.
+        refused: Why some sources may not be read; None if all may be.
+    """
+
+    sources: tuple[SourceChanges, ...] = ()
+    keys: tuple[RowKey, ...] = ()
+    refused: str | None = None
+
+    @property
+    def needs_all(self) -> bool:
+        """Whether all files must be compared."""
+        return any(one.needs_all for one in self.sources)
+
+
+def find_changes(
+    tables: SourceTable, settings: Mapping[str, Any], keys: Sequence[RowKey] | None = None
+) -> FileChanges | None:
+    """Return what has changed in the sources; with `keys`, among these rows.
+
+    `settings` are those with which the sources were read. Returns None if nothing is known of the files.
+    """
+    if not tables.has_known_files():
+        return None
+    trust = source_trust(Layout(tables.path.parent))
+    every_source = [row for row in tables.sources() if row.kind == "path"]
+    refused = trust.why_not(row.spec for row in every_source)
+    sources = {row.number: row for row in every_source if trust.allows(row.spec)}
+    if not sources:
+        return FileChanges(refused=refused)
+    found = tables.changed_files(sources, keys)
+    if found is None:
+        every = {number: SourceChanges(row, 0, False, needs_all=True) for number, row in sources.items()}
+        return FileChanges(tuple(every.values()), refused=refused)
+    every = {
+        number: SourceChanges(row, found.counts.get(number, 0), number in found.counts)
+        for number, row in sources.items()
+        if keys is None or any(source == number for source, _ in keys)
+    }
+    unsettled: list[tuple[KnownFile, bytes]] = []
+    for row, stat in zip(found.rows, found.stats, strict=True):
+        own = every.get(row.source)
+        if own is None:
+            continue
+        if row.is_folder:
+            own.folders.append((row, stat))
+        elif is_missing(stat):
+            own.gone.append(row)
+        elif not row.is_settled and row.is_as(stat):
+            unsettled.append((row, stat))
+        else:
+            own.changed.append((row, stat))
+    digests = digests_of([row.path for row, _ in unsettled])
+    for (row, stat), digest in zip(unsettled, digests, strict=True):
+        if digest != row.digest:
+            every[row.source].changed.append((row, stat))
+    for own in every.values():
+        _look_at(own, tables, settings)
+    changed = tuple(
+        one
+        for one in every.values()
+        if one.changed or one.gone or one.new or one.folders or one.is_missing or one.needs_all
+    )
+    rows = [row for one in changed for row in (*(row for row, _ in one.changed), *one.gone)]
+    rows += [row for one in changed for row, _ in one.folders]
+    return FileChanges(changed, tuple((row.source, row.place) for row in rows), refused)
+
+
+def _look_at(own: SourceChanges, tables: SourceTable, settings: Mapping[str, Any]) -> None:
+    """Complete the changes of a source: list its changed folders, and find out whether it is missing."""
+    from ketrag_fast.readers.files import is_glob
+
+    spec = own.source.spec
+    if not base_of(spec).exists():
+        own.is_missing = True
+        own.changed, own.gone, own.folders = [], [], []
+    elif not own.is_known:
+        own.needs_all = True
+    elif is_glob(spec):
+        _compare_glob(own, tables, settings)
+    elif own.folders:
+        _list_again(own, tables, settings)
+    if any(is_hidden_by_error(row.path) for row in own.gone):
+        own.needs_all = True
+
+
+def _compare_glob(own: SourceChanges, tables: SourceTable, settings: Mapping[str, Any]) -> None:
+    """Find the files that a pattern matches now; a folder does not tell."""
+    from ketrag_fast.readers.files import find
+
+    files = find(own.source.spec, follow=bool(settings.get("follow_links")), exclude=settings.get("exclude"))
+    known = {row.path for row in tables.known_files(own.source.number)}
+    own.new = [(name, str(path)) for name, path in files.files if str(path) not in known]
+    own.needs_all = bool(own.new)
+
+
+def _list_again(own: SourceChanges, tables: SourceTable, settings: Mapping[str, Any]) -> None:
+    """List the changed folders of a source, and find what was added to them and what is gone."""
+    known = tables.content_of_folders(own.source.number, [row.path for row, _ in own.folders])
+    if known is None:
+        own.needs_all = True
+        return
+    gone = {row.path for row in own.gone}
+    changed = {row.path for row, _ in own.changed}
+    for folder, stat in own.folders:
+        if not os.path.isdir(folder.path) or is_missing(stat):  # noqa: PTH112
+            own.needs_all = True  # a .gitignore, or a folder that is gone or was replaced
+            return
+        try:
+            entries = list(os.scandir(folder.path))
+        except OSError:
+            own.needs_all = True
+            return
+        files, folders = known[folder.path].files, known[folder.path].folders
+        names = {entry.name for entry in entries}
+        lost = files.keys() - names
+        if lost & _DECIDING or not folders <= names:
+            own.needs_all = True
+            return
+        own.gone += [files[name] for name in sorted(lost) if files[name].path not in gone | changed]
+        _add_new(own, folder.path, [one for one in entries if one.name not in files], folders, settings)
+
+
+def _add_new(
+    own: SourceChanges,
+    folder: str,
+    entries: Iterable[os.DirEntry[str]],
+    folders: frozenset[str],
+    settings: Mapping[str, Any],
+) -> None:
+    """Add the files of a folder that are not known."""
+    ignored: tuple[Ignored, str] | None = None
+    for entry in entries:
+        if entry.name == ".gitignore" and settings.get("gitignore", True) and entry.name not in folders:
+            own.needs_all = True
+        if entry.name.startswith(".") or entry.name in folders:
+            continue
+        if ignored is None:
+            ignored = _ignored_in(own.source.spec, folder, settings)
+        patterns, prefix = ignored
+        name = prefix + entry.name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+        is_folder = entry.is_dir()
+        if patterns.matches(name, folder=is_folder):
+            continue
+        if is_folder or entry.is_symlink() or entry.name in _DECIDING or not entry.is_file():
+            own.needs_all = True
+        else:
+            own.new.append((name, entry.path))
+
+
+def _ignored_in(spec: str, folder: str, settings: Mapping[str, Any]) -> tuple[Ignored, str]:
+    """Return what is left out of a folder of a source, and the folder's path in the source."""
+    from ketrag_fast.readers.ignored import excluded
+
+    ignored, here, prefix = excluded(settings.get("exclude")), Path(spec), ""
+    parts = Path(folder).relative_to(spec).parts
+    for part in ("", *parts):
+        here, prefix = (here / part, f"{prefix}{part}/") if part else (here, prefix)
+        if settings.get("gitignore", True):
+            ignored = ignored.within(here, prefix)
+    return ignored, prefix
+
+
+def bytes_of(changes: FileChanges) -> int:
+    """Return the size of the files that must be read, in bytes."""
+    found = 0
+    for one in changes.sources:
+        found += sum(size_of(stat) for _, stat in one.changed)
+        for _, path in one.new:
+            try:
+                found += os.stat(path).st_size  # noqa: PTH116 - of a path as text
+            except OSError:
+                continue
+    return found
+
+
+class Places:
+    """Positions of new files among the known files of a source, which are in order."""
+
+    def __init__(self, rows: Iterable[KnownFile], gap: int) -> None:
+        ordered = sorted((os.fsencode(row.file), row.place, row.documents) for row in rows if row.file)
+        self._names = [name for name, _, _ in ordered]
+        self._rows = [(place, max(documents, 1)) for _, place, documents in ordered]
+        self._gap = gap
+
+    @property
+    def are_in_order(self) -> bool:
+        """Whether positions ascend with the ids."""
+        return all(a + count <= b for (a, count), (b, _) in zip(self._rows, self._rows[1:], strict=False))
+
+    def between(self, name: str) -> int | None:
+        """Return the position for a new file; None if there is no room."""
+        at = bisect_left(self._names, os.fsencode(name))
+        before = sum(self._rows[at - 1]) if at else 0
+        after = self._rows[at][0] if at < len(self._rows) else before + 2 * self._gap
+        place = before + (after - before) // 2
+        return place if before <= place < after else None
+
+    def add(self, name: str, place: int, count: int) -> None:
+        """Add a file that was placed."""
+        encoded = os.fsencode(name)
+        at = bisect_left(self._names, encoded)
+        self._names.insert(at, encoded)
+        self._rows.insert(at, (place, max(count, 1)))
+
+    def end(self, place: int) -> int | None:
+        """Return the position of the file behind a position, or None."""
+        at = bisect_left(self._rows, (place + 1, 0))
+        return self._rows[at][0] if at < len(self._rows) else None
