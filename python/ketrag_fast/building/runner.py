@@ -359,7 +359,7 @@ def _remove_files(layout: Layout) -> None:
     for suffix in ("", "-wal", "-shm", "-journal"):
         with suppress(OSError):
             layout.tables.with_name(layout.tables.name + suffix).unlink(missing_ok=True)
-    for path in (layout.identity, layout.lock):
+    for path in (layout.identity, layout.lock, layout.gitignore):
         with suppress(OSError):  # Windows removes no open file
             path.unlink(missing_ok=True)
 

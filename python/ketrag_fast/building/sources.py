@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import DocumentError, InputError
 from ketrag_fast.readers import Item, SourceFile, SourceFiles, find, is_glob, known_kind, single
-from ketrag_fast.readers.files import missing
+from ketrag_fast.readers.files import PATTERN, missing
 from ketrag_fast.readers.ignored import leaves_out as leaves_out
 from ketrag_fast.readers.ignored import reason
 from ketrag_fast.readers.sandbox import UNCHANGED, Apart, ReadJob
@@ -231,7 +231,7 @@ def find_files(spec: str, settings: Settings) -> SourceFiles:
 
         check_ocr(settings.ocr)
     files = find(spec, follow=settings.follow_links, exclude=settings.exclude, gitignore=settings.gitignore)
-    if files.ignored and not files.files:
+    if not files.files and any(one.message == PATTERN for one in files.left_out):
         raise _all_ignored(spec, settings)
     return files
 
@@ -311,6 +311,7 @@ class FileSelection:
 
 def read_jobs(files: SourceFiles, settings: Settings, selection: FileSelection) -> Iterator[ReadJob]:
     """Yield the files that a reader supports, with their kinds; note all others in `selection`."""
+    selection.skipped += files.left_out
     for name, path in files.files:
         file = SourceFile(
             path,
@@ -320,6 +321,7 @@ def read_jobs(files: SourceFiles, settings: Settings, selection: FileSelection) 
             ocr=settings.ocr,
             hidden=settings.hidden == "read",
             generated=settings.generated == "read",
+            alone=name == selection.named,
         )
         try:
             kind = UNCHANGED if selection.is_unchanged(file) else known_kind(file)

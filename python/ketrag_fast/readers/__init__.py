@@ -103,6 +103,8 @@ FORMATS: Final[Mapping[str, Format]] = {
         Format("code:read_code", fallback="plain code", lost="functions and classes"),
     ),
     "plain code": Format("code:read_plain_code"),
+    "source": Format("code:read_plain_code", _SMALL),
+    "source markdown": Format("plain_text:read_whole_markdown", _SMALL),
 }
 """Formats by the kinds of `file_types.py`."""
 
@@ -110,8 +112,10 @@ ALONE: Final = frozenset(
     (
         *LANGUAGES,
         "code",
+        "source",
         "text",
         "markdown",
+        "source markdown",
         "rst",
         "asciidoc",
         "org",

@@ -11,7 +11,7 @@ from importlib import import_module
 from itertools import accumulate
 from typing import Any, Final
 
-from ketrag_fast.readers.file_types import BY_SUFFIX
+from ketrag_fast.readers.file_types import BY_SUFFIX, LANGUAGES
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.types import Document
 from ketrag_fast.types.locations import Locator
@@ -72,7 +72,9 @@ def read_code(file: SourceFile) -> Iterator[Item]:
 
 
 def read_plain_code(file: SourceFile) -> Iterator[Item]:
-    """Yield the file as one document without functions and classes, if the parser takes too long.
+    """Yield the file as one document without functions and classes.
+
+    It reads source of other kinds, and of any kind if the parser takes too long.
 
     tree-sitter takes quadratic time on some files with very many errors.
     """
@@ -89,7 +91,9 @@ def _read(file: SourceFile, symbols_of: Callable[[str, str], Iterable[Locator]])
     if language in _GRAMMARS and len(text) <= LARGEST:
         locators += symbols_of(text, language)
     name = file.id.rpartition("/")[2]
-    yield Document(file.id, text, name, {"language": language} if language != "code" else {}, tuple(locators))
+    yield Document(
+        file.id, text, name, {"language": language} if language in LANGUAGES else {}, tuple(locators)
+    )
 
 
 @cache

@@ -14,6 +14,7 @@ from ketrag_fast._core import decode_text
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.decode import mark_of, markless_utf16
 from ketrag_fast.readers.protocol import SourceFile
+from ketrag_fast.readers.repository import is_pointer, source_kind
 
 HEAD: Final = 4096
 
@@ -106,9 +107,23 @@ _PLAIN = frozenset(
 
 
 def kind_of(file: SourceFile) -> str | None:
-    """Return the kind of a file, or None if it is unknown. Raises OSError, DocumentError."""
-    named = BY_SUFFIX.get(file.suffix)
+    """Return the kind of a file, or None if it is unknown. Raises OSError, DocumentError.
+
+    The text files of a Git repository are source, which is read as it is written.
+    """
     head = file.head(HEAD)
+    if is_pointer(head) and file.suffix in BY_SUFFIX:
+        raise DocumentError("a Git LFS pointer, not the file itself; `git lfs pull` fetches the file")
+    found = _plain_kind(file, head)
+    if file.data is not None or file.alone:
+        return found
+    return source_kind(
+        file.path, found, head, is_text=found is None and bool(head.strip()) and _is_text(head)
+    )
+
+
+def _plain_kind(file: SourceFile, head: bytes) -> str | None:
+    named = BY_SUFFIX.get(file.suffix)
     found = _content_kind(file, head, named)
     if found is not None:
         return found

@@ -10,11 +10,16 @@ from pathlib import Path
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.ignored import GITIGNORE, Ignored, excluded
 from ketrag_fast.readers.protocol import is_inside
+from ketrag_fast.readers.repository import GIT
 from ketrag_fast.types import Failure
+from ketrag_fast.types.documents import IGNORED
 
 _DATA_SET = ("corpus.jsonl", "queries.jsonl")
 _INDEX_MARK = "index.sqlite"
 _CITATIONS = "citations.tsv"
+_ADMINISTRATIVE = frozenset((GIT, GITIGNORE, ".gitattributes", ".gitmodules", ".ketrag", ".DS_Store"))
+"""Hidden files and folders that are not listed as left out."""
+PATTERN = "ignored by exclude or a .gitignore"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +29,8 @@ class SourceFiles:
     files: tuple[tuple[str, Path], ...]
     failures: tuple[Failure, ...] = ()
     missing: bool = False
-    ignored: int = 0
-    """Files and folders that `exclude` or a `.gitignore` leaves out."""
+    left_out: tuple[Failure, ...] = ()
+    """Hidden files and folders, and those that `exclude` or a `.gitignore` leaves out."""
     folders: tuple[str, ...] | None = None
     """The folders that were listed, and files in them that decide what other files give (`.gitignore`); None
     for a glob."""
@@ -41,7 +46,7 @@ class _Walk:
     links: list[tuple[str, Path]] = field(default_factory=list)
     excluded: Ignored = field(default_factory=Ignored)
     gitignore: bool = True
-    ignored: int = 0
+    left_out: list[Failure] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
     linked: bool = False
 
@@ -74,6 +79,9 @@ def find(
             companions = (str(path / _CITATIONS),) if has_companion(str(corpus)) else ()
             return SourceFiles(((_DATA_SET[0], corpus),), folders=companions)
         walk = _Walk(excluded=excluded(exclude), gitignore=gitignore)
+        if gitignore:
+            walk.excluded, above = walk.excluded.below(path)
+            walk.folders += map(str, above)
         _folder(path, "", walk, None if follow else path)
         while walk.links:  # real folders first, so that a file gets its real path if it has one
             links, walk.links = sorted(walk.links), []
@@ -114,14 +122,18 @@ def _folder(folder: Path, prefix: str, walk: _Walk, root: Path | None) -> None:
         companions = {_CITATIONS} if _DATA_SET[0] in names else set()  # read with the corpus
         walk.folders += [str(here / name) for name in companions & names]
         for entry in entries:
-            if entry.name.startswith(".") or entry.name in companions:
-                continue
             name = start + _name(entry.name)
+            if entry.name.startswith("."):
+                if entry.name not in _ADMINISTRATIVE:
+                    walk.left_out.append(Failure(name, IGNORED, "hidden"))
+                continue
+            if entry.name in companions:
+                continue
             path = Path(entry.path)
             walk.linked |= entry.is_symlink()
             try:
                 if ignored.matches(name, folder=entry.is_dir()):
-                    walk.ignored += 1
+                    walk.left_out.append(Failure(name, IGNORED, PATTERN))
                 elif entry.is_dir() and entry.is_symlink():
                     walk.links.append((f"{name}/", path))
                 elif entry.is_dir():
@@ -159,7 +171,7 @@ def _glob(pattern: str, follow: bool, ignored: Ignored) -> SourceFiles:
             continue
         seen.add(place)
         if ignored.matches(relative):
-            walk.ignored += 1
+            walk.left_out.append(Failure(relative, IGNORED, PATTERN))
         elif path.is_file() and not follow and not is_inside(path, base):
             walk.failures.append(_outside(relative))
         elif path.is_file():
@@ -185,7 +197,8 @@ def _relative(path: Path, base: Path) -> str:
 def _sort_files(walk: _Walk) -> SourceFiles:
     files = sorted(set(walk.files), key=lambda item: os.fsencode(item[0]))
     failures = sorted(walk.failures, key=lambda failure: failure.document)
-    return SourceFiles(tuple(files), tuple(failures), ignored=walk.ignored)
+    left_out = sorted(walk.left_out, key=lambda one: one.document)
+    return SourceFiles(tuple(files), tuple(failures), left_out=tuple(left_out))
 
 
 def _name(name: str) -> str:

@@ -1,7 +1,8 @@
-"""Files that a source leaves out: by the setting `exclude`, and by `.gitignore` files inside the source."""
+"""Files that a source leaves out: by the setting `exclude`, and by the `.gitignore` files in and above it."""
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any, Final
 from ketrag_fast.errors import ConfigError
 from ketrag_fast.readers.file_types import LANGUAGES
 from ketrag_fast.readers.protocol import SourceFile
+from ketrag_fast.readers.repository import exclude_file, top_of
 
 GITIGNORE: Final = ".gitignore"
 _LONGEST: Final = 1_000_000
@@ -18,9 +20,14 @@ _LONGEST: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """Ignore patterns with the folders they are relative to; the last matching pattern decides."""
+    """Ignore patterns with the folders they are relative to; the last matching pattern decides.
+
+    A folder is given by its path in the source (`docs/`). For folders above the source, `above` has the paths
+    of the source in them.
+    """
 
     specs: tuple[tuple[str, Any], ...] = ()
+    above: tuple[tuple[str, Any], ...] = ()
 
     def matches(self, name: str, *, folder: bool = False) -> bool:
         """Return whether a file or folder is left out. `name` is its path in the source."""
@@ -29,16 +36,54 @@ class Ignored:
                 found = spec.check_file(name[len(prefix) :] + ("/" if folder else "")).include
                 if found is not None:
                     return bool(found)
+        for path, spec in reversed(self.above):
+            found = spec.check_file(path + name + ("/" if folder else "")).include
+            if found is not None:
+                return bool(found)
         return False
 
     def within(self, folder: Path, prefix: str) -> Ignored:
         """Return these patterns and those of the `.gitignore` in a folder, which override them."""
-        try:
-            with (folder / GITIGNORE).open("rb") as file:
-                lines = file.read(_LONGEST).decode("utf-8", "replace").splitlines()
-        except OSError:
-            return self
-        return Ignored((*self.specs, (prefix, ignore_spec([line for line in lines if _is_valid(line)]))))
+        spec = _spec_in(folder / GITIGNORE)
+        return self if spec is None else Ignored((*self.specs, (prefix, spec)), self.above)
+
+    def below(self, source: Path) -> tuple[Ignored, list[Path]]:
+        """Return these patterns and those of the repository above a source, and the files that have them.
+
+        They do not hold in a source that they ignore as a whole: a user who names it wants it.
+        """
+        here = Path(os.path.abspath(source))  # noqa: PTH100 - links stay
+        top = top_of(str(here))
+        if top is None:
+            return self, []
+        parents = [parent for parent in reversed(here.parents) if parent.is_relative_to(top)]
+        files = [(exclude_file(Path(top)), Path(top))]
+        files += [(parent / GITIGNORE, parent) for parent in parents]
+        found = [(file, base, spec) for file, base in files if (spec := _spec_in(file)) is not None]
+        for folder in (here, *parents):
+            own = tuple((_path(folder, base), spec) for _, base, spec in found if base in folder.parents)
+            if Ignored(above=own).matches("", folder=True):
+                return self, []
+        above = tuple((_path(here, base), spec) for _, base, spec in found)
+        return Ignored(self.specs, tuple((f"{path}/" if path else "", spec) for path, spec in above)), [
+            file for file, _, _ in found
+        ]
+
+
+def _path(folder: Path, base: Path) -> str:
+    """Return the path of a folder in one above it; empty for the same folder."""
+    path = folder.relative_to(base).as_posix()
+    return "" if path == "." else path
+
+
+def _spec_in(path: Path) -> Any:
+    """Return the spec of the valid patterns in a file, or None if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            lines = file.read(_LONGEST).decode("utf-8", "replace").splitlines()
+    except OSError:
+        return None
+    return ignore_spec([line for line in lines if _is_valid(line)])
 
 
 def leaves_out(source: Path, changed: Path, exclude: str | None, *, gitignore: bool) -> bool:
@@ -51,6 +96,8 @@ def leaves_out(source: Path, changed: Path, exclude: str | None, *, gitignore: b
     except ValueError:
         return False
     ignored, folder, prefix = excluded(exclude), source, ""
+    if gitignore:
+        ignored, _ = ignored.below(source)
     for number, part in enumerate(parts, 1):
         is_last = number == len(parts)
         if part.startswith("."):
@@ -129,7 +176,7 @@ def _without_slash(found: re.Match[str]) -> str:
     return found[0] if found[0].startswith("\\") else f"(?!/){found[0]}"
 
 
-_CODE: Final = frozenset((*LANGUAGES, "code"))
+_CODE: Final = frozenset((*LANGUAGES, "code", "source"))
 _SCRIPTS: Final = frozenset(("javascript", "typescript", "tsx"))
 _MINIFIED: Final = re.compile(r"[.-]min\.(?:js|mjs|cjs|css|html?)", re.I)
 _LOCKS: Final = frozenset(
@@ -159,14 +206,16 @@ _ONLY_MARK: Final = re.compile(
 def reason(file: SourceFile, kind: str) -> str | None:
     """Return why a file of a kind is generated; None if it is not. Raises OSError."""
     name = file.id.rpartition("/")[2].lower()
-    if name in _LOCKS:
+    if name in _LOCKS or name.endswith(".lock"):
         return "a lock file"
+    if name.endswith(".map"):
+        return "a source map"
     if _MINIFIED.search(name):
         return "minified, by its name"
     if kind not in _CODE:
         return None
     head = file.head(_HEAD)
-    if kind in _SCRIPTS and len(head) >= _SMALL:
+    if (kind in _SCRIPTS or name.endswith(".css")) and len(head) >= _SMALL:
         length = len(head) // (head.count(b"\n") + 1)
         if length > _LONG:
             return f"minified: its lines have {length:,} bytes on average"

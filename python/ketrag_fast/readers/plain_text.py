@@ -41,6 +41,11 @@ def read_markdown(file: SourceFile) -> Iterator[Item]:
         yield without_front_matter(item) if isinstance(item, Document) else item
 
 
+def read_whole_markdown(file: SourceFile) -> Iterator[Item]:
+    """Yield a .md file of a repository, whose front matter is metadata and stays in the text."""
+    return read_text(file, about_markdown)
+
+
 def without_front_matter(document: Document) -> Document:
     """Return a document without its front matter, if all of this is metadata and text follows."""
     found = front_matter(document.text)

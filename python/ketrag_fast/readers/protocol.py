@@ -51,7 +51,8 @@ class SourceFile:
     attachment, and `depth` its nesting depth. With `follow_links`, companion files may be links to files
     outside its folder. `ocr` has the languages in which the text of scanned pages is recognised. A reader may
     use up to `processes` processes; the result does not depend on them. With `hidden`, hidden sheets, rows,
-    columns and slides are read, with `generated` also members of an archive that a program wrote.
+    columns and slides are read, with `generated` also members of an archive that a program wrote. A file that
+    is `alone`, because it is itself the source, is not read as a part of its repository.
     """
 
     path: Path
@@ -64,6 +65,7 @@ class SourceFile:
     processes: int = 1
     hidden: bool = False
     generated: bool = False
+    alone: bool = False
     assumed: Assumed = field(default_factory=Assumed, init=False, compare=False, repr=False)
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +26,7 @@ _LONGEST = 100
 """Maximum length in characters of a generation's name in CURRENT."""
 _OWN = re.compile(
     r"index\.(sqlite(-wal|-shm|-journal)?|lock|owner|id(\.[0-9a-f]{32}\.tmp)?)|CURRENT(\.tmp)?|work|allowed"
-    r"|sources\.stamps(\.tmp)?|gen-\d{6,}|model(\.json)?"
+    r"|\.gitignore|sources\.stamps(\.tmp)?|gen-\d{6,}|model(\.json)?"
 )
 
 
@@ -60,6 +61,8 @@ class Layout:
     """The SQLite file of everything transactional."""
     current = _Inside("CURRENT")
     """The file that names the current generation."""
+    gitignore = _Inside(".gitignore")
+    """The file by which Git ignores the index."""
     work = _Inside("work")
     """The folder of finished stages of an unpublished build."""
     stamps = _Inside("sources.stamps")
@@ -136,4 +139,6 @@ class Layout:
                             hint="name a new or empty folder with -i/--index",
                         ) from None
                     self.root.chmod(0o700)  # only a new index: an existing one keeps its permissions
+            with suppress(FileExistsError), self.gitignore.open("x", encoding="utf-8") as file:
+                file.write("*\n")
             self.work.mkdir(mode=0o700, exist_ok=True)

@@ -79,7 +79,10 @@ class Command:
     """Fields and flags in the order of the class body."""
 
     index: str | None = option(
-        "DIR", "index folder (default: $KETRAG_INDEX, else ./.ketrag)", "-i", "--index"
+        "DIR",
+        "index folder (default: $KETRAG_INDEX, else the nearest .ketrag)",
+        "-i",
+        "--index",
     )
     collection: str | None = option(
         "NAME", "named index, or several: notes,work (`ketrag collections`)", "-c", "--collection"

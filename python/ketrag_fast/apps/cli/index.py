@@ -129,7 +129,8 @@ class Build(Command):
     def _folder(self) -> Path:
         """Return the index folder: a collection with --name, else that of -i."""
         if self.name is None:
-            return options.index_path(self)[0]
+            path, named_by = options.index_path(self)
+            return options.default_index() if named_by == "default" and not self.sources else path
         if self.index or self.collection:
             raise ConfigError(
                 "--name makes a collection, and -i and -c name another index", hint="leave out -i and -c"

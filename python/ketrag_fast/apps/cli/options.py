@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ketrag_fast.eval import DataSet
     from ketrag_fast.index import Index
 
-_DEFAULT: Final = Path(".ketrag")
+_NAME: Final = ".ketrag"
 _DATA_SET: Final = (
     "a data set is a folder with queries.jsonl, qrels.tsv and maybe corpus.jsonl, or a file of MuSiQue, "
     "HotpotQA or 2WikiMultihopQA"
@@ -129,21 +129,20 @@ def folders_of(text: str) -> list[str]:
 
 
 def searched_paths(command: Command) -> dict[str | None, Path]:
-    """Return the indexes to query: those given with -i or -c, else ./.ketrag, else all collections by name.
+    """Return the indexes to query: those given with -i or -c, else the default, else all collections by name.
 
     The key of a single index is None.
     """
     named = collection_paths(command) or {
-        name: Path(name) for name in folders_of(_folder_named(command) or str(_DEFAULT))
+        name: Path(name) for name in folders_of(_folder_named(command) or str(default_index()))
     }
     return {name if len(named) > 1 else None: path for name, path in named.items()}
 
 
 def collection_paths(command: Command) -> dict[str, Path]:
-    """Return the collections given with -c; if no index is named and ./.ketrag does not exist, all of
-    them."""
+    """Return the collections given with -c; without an index, all of them."""
     named = _collections_named(command)
-    if not named and _folder_named(command) is None and not _DEFAULT.exists():
+    if not named and _folder_named(command) is None and not default_index().exists():
         from ketrag_fast.index.collections import collection_names, collections_folder
 
         named = {name: collections_folder() / name for name in collection_names()}
@@ -194,7 +193,23 @@ def index_path(command: Command) -> tuple[Path, str]:
     if command.index is not None:
         return Path(command.index), "flag"
     named = os.environ.get("KETRAG_INDEX")
-    return (Path(named), "environment") if named else (_DEFAULT, "default")
+    return (Path(named), "environment") if named else (Path(_NAME), "default")
+
+
+def default_index() -> Path:
+    """Return ./.ketrag; if it does not exist, the nearest one in a folder above, as Git finds its repository.
+
+    Another user's index is not used: anybody may create a folder in /tmp.
+    """
+    here = Path.cwd()
+    for depth, folder in enumerate((here, *here.parents)):
+        try:
+            status = (folder / _NAME).stat()
+        except OSError:
+            continue
+        if depth == 0 or not hasattr(os, "getuid") or status.st_uid == os.getuid():
+            return Path(*[".."] * depth, _NAME)
+    return Path(_NAME)
 
 
 def _folder_named(command: Command) -> str | None:
@@ -202,12 +217,13 @@ def _folder_named(command: Command) -> str | None:
 
 
 def _usual() -> Path:
-    """Return ./.ketrag, or the only collection if that folder does not exist.
+    """Return the default index, or the only collection if that folder does not exist.
 
     Raises IndexMissing if there are several collections.
     """
-    if _DEFAULT.exists():
-        return _DEFAULT
+    default = default_index()
+    if default.exists():
+        return default
     from ketrag_fast.index.collections import collection_names, collections_folder
 
     names = collection_names()
@@ -215,10 +231,10 @@ def _usual() -> Path:
         return collections_folder() / names[0]
     if names:
         raise IndexMissing(
-            f"no index in {_DEFAULT}, and there are {len(names)} collections",
+            f"no index in {default}, and there are {len(names)} collections",
             hint=f"choose one: -c {names[0]} (there are: {', '.join(names[:10])})",
         )
-    return _DEFAULT
+    return default
 
 
 def _collections_named(command: Command) -> dict[str, Path]:
@@ -342,7 +358,7 @@ def complete_hint(hint: str, index: str | None) -> str:
 def index_of(command: Command) -> str | None:
     """Return the index that hints should name; None for the default index and for several."""
     named = command.named_index
-    if not named or Path(named) == _DEFAULT:
+    if not named or Path(named) == Path(_NAME):
         return None
     return named if len(folders_of(named)) == 1 else None
 
