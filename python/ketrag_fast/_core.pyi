@@ -97,6 +97,7 @@ __all__ = [
     "pagerank",
     "pass_messages",
     "quantise_vectors",
+    "query_parts",
     "raised_text",
     "read_bytes",
     "read_json_lines",
@@ -266,6 +267,17 @@ class Searcher:
     def evidence(
         self, question: str, units: list[int], *, vector: _F32 | None = None
     ) -> list[list[float]]: ...
+    def matching(
+        self,
+        text: str,
+        *,
+        prefix: bool = False,
+        titles: bool = False,
+        mask: Mask | None = None,
+        threads: int = 0,
+        seconds: float | None = None,
+    ) -> tuple[_U32, list[str], tuple[int, int] | None] | None: ...
+    def correct(self, query: str) -> tuple[list[tuple[str, str | None]], str] | None: ...
     def sample(self, length: int) -> str | None: ...
     def read_ahead(self, most: int, *, report: _Report = None) -> int: ...
     def places(
@@ -299,6 +311,7 @@ class Plan:
         embed: Callable[[Sequence[str], float], _F32] | None = None,
         model: int = 0,
         parallel: bool = False,
+        literal: bool = False,
     ) -> Plan: ...
     def answer(self, question: str, vector: _F32 | None = None) -> bytes | None: ...
 
@@ -806,6 +819,7 @@ def tokenise(
 def lexical_keywords(
     text: str, language: str = "english", *, languages: Sequence[int] | None = None
 ) -> list[str]: ...
+def query_parts(query: str) -> list[tuple[str, str, str, str, bool]]: ...
 def detect_language(text: str) -> str: ...
 def languages() -> list[tuple[str, str]]: ...
 def stop_words(language: str = "english") -> tuple[list[str], str]: ...

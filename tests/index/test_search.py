@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -269,3 +270,22 @@ def test_hops_are_further_starting_points(index: Index) -> None:
     for bad in ("kraken", ["", "a"], [1], ["a"] * 21):
         with pytest.raises(InputError, match="hops"):
             index.retrieve(question, hops=bad)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="names of files are text")
+def test_a_file_whose_name_is_not_utf_8_exists(tmp_path: Path) -> None:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    name = os.fsencode(folder) + b"/bad\xff\xfe.txt"
+    try:
+        Path(os.fsdecode(name)).write_text("alpha text five")
+    except OSError:
+        pytest.skip("this file system has no such names")
+    with Index.build(folder, tmp_path / "index") as index:
+        (hit,) = index.search("alpha text five")
+        assert hit.document == r"bad\xff\xfe.txt" and hit.state is None and hit.part == ""
+        assert index.text(hit.document).text == "alpha text five"
+        assert hit.path is not None and hit.path.encode()
+    Path(os.fsdecode(name)).unlink()
+    with Index.open(tmp_path / "index") as index:
+        assert index.search("alpha text five")[0].state == "missing"

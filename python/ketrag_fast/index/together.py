@@ -15,7 +15,7 @@ from ketrag_fast.errors import ModeUnavailable
 from ketrag_fast.index.index import Index
 from ketrag_fast.query.query import Clock, QueryFields
 from ketrag_fast.types import Context, Passage
-from ketrag_fast.types.contexts import NOTHING_FITS
+from ketrag_fast.types.contexts import NOTHING_FITS, merged_reading
 
 if TYPE_CHECKING:
     from ketrag_fast.types import Answer
@@ -90,6 +90,7 @@ def _merged(contexts: Mapping[str, Context], top: int | None) -> Context:
         sections=tuple(replace(one, tokens=tokens, text=text) for one in first.sections),
         warnings=tuple(warnings),
         nothing_fits=nothing_fits and first.nothing_fits,
+        **merged_reading(list(contexts.values())),
     )
 
 

@@ -56,6 +56,7 @@ def prepare_plan(opened: Opened, path: Path, query: Query, write: Write) -> Plan
         embed=None if embedder is None else partial(_embed, embedder),
         model=id(embedder),
         parallel=embedder is not None and embedder.is_parallel,
+        literal=query.literal,
     )
 
 

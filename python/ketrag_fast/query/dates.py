@@ -161,15 +161,15 @@ def days_of(opened: Opened, folder: Path, units: Sequence[int]) -> list[str]:
     if unknown:
         places = opened.searcher.places([units[at] for at in unknown], [0] * len(unknown))
         names = [document for _, document, *_ in places]
-        times = _file_days(folder, names)
+        times = file_days(folder, names)
         for at, name in zip(unknown, names, strict=True):
             found[at] = times.get(name, "")
     return found
 
 
-def _file_days(folder: Path, names: Sequence[str]) -> dict[str, str]:
-    """Return the day of the last change of each document's file, by document."""
-    files = SourcePaths(folder).of(names).items()
+def file_days(folder: Path, names: Sequence[str]) -> dict[str, str]:
+    """Return the day of the last change of each document's file, by document, of those that have a file."""
+    files = SourcePaths(folder).of(names).items() if names else ()
     return {
         name: datetime.fromtimestamp(file.changed / 1e9, UTC).date().isoformat()
         for name, file in files

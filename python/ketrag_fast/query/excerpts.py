@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast.errors import InputError, UnknownName
+from ketrag_fast.query.mail_heads import head_of
 from ketrag_fast.query.open_generation import FilterMask
 from ketrag_fast.query.search import Searcher
 from ketrag_fast.query.source_paths import place_fields
@@ -63,7 +64,19 @@ class Excerpts:
         if first is not None:
             location = {**location, "lines": [low, high]}
         place = place_fields(texts.names[documents[0]], files, location, title)
-        return Excerpt(**place, text="\n".join(shown), first=low, total=total)
+        heads = tuple(head for head in self._heads(documents, begin) if low <= head[0] <= high)
+        return Excerpt(**place, text="\n".join(shown), first=low, total=total, heads=heads)
+
+    def _heads(self, documents: Sequence[int], begin: int) -> Iterator[tuple[int, str]]:
+        """Yield the heads of mails, each with the number of the first line of its text."""
+        opened, line = self.searcher.opened, begin
+        for number in documents:
+            metadata = opened.document_metadata.of_row(opened.texts.rows(number)[0])
+            head = head_of(metadata, self.searcher.title(number))
+            if head:
+                yield line, head
+            if len(documents) > 1:
+                line += opened.texts.text(number).count("\n") + 1
 
     def has(self, name: str) -> bool:
         """Return whether the index has a document or a file with this name."""

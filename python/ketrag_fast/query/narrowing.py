@@ -18,22 +18,25 @@ _BLOCK = 4096
 """Number of passages that are matched at once: a few megabytes of text."""
 
 
-def documents_of_globs(opened: Opened, globs: str | Sequence[str] | None, paths: SourcePaths) -> bytes | None:
+def documents_of_globs(
+    opened: Opened, globs: str | Sequence[str] | None, paths: SourcePaths, *, whole: bool = False
+) -> bytes | None:
     """Return a mask of the documents whose paths match the globs; None without a glob.
 
-    The path is that of the document's file, or its id if it has no file.
+    The path is that of the document's file, or its id if it has no file. With `whole`, patterns without a
+    slash also match the folders above a source, and case does not matter.
     """
     wanted, unwanted = split_globs(globs)
     if not wanted and not unwanted:
         return None
     names = opened.texts.names
-    specs = paths.specs() if any("/" in one for one in _bare([*wanted, *unwanted])) else {}
+    specs = paths.specs() if whole or any("/" in one for one in _bare([*wanted, *unwanted])) else {}
     bases = {spec: base_of(spec) for spec in set(specs.values())}
     folders = {spec: (base.parent if base.is_file() else base).as_posix() for spec, base in bases.items()}
     paths_of = [f"{folders[specs[name]]}/{name}" if name in specs else name for name in names]
-    matches = _any(wanted, paths_of) if wanted else b"\1" * len(names)
+    matches = _any(wanted, paths_of, any_case=whole) if wanted else b"\1" * len(names)
     if unwanted:
-        matches = bytes(map(int.__gt__, matches, _any(unwanted, paths_of)))
+        matches = bytes(map(int.__gt__, matches, _any(unwanted, paths_of, any_case=whole)))
     return matches
 
 
@@ -42,8 +45,8 @@ def _bare(expressions: Sequence[str]) -> list[str]:
     return [one.removeprefix("^(?:.*/)?").removesuffix("(?:[#:/].*)?$") for one in expressions]
 
 
-def _any(expressions: Sequence[str], names: Sequence[str]) -> bytes:
-    return _core.Pattern("|".join(expressions)).mask(names)
+def _any(expressions: Sequence[str], names: Sequence[str], *, any_case: bool) -> bytes:
+    return _core.Pattern("|".join(expressions), any_case=any_case).mask(names)
 
 
 def units_of_pattern(

@@ -12,7 +12,7 @@ from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import KetragError, ModeUnavailable
 from ketrag_fast.query.modes import UNREAD, ModeRecipe, build_request, find_recipe, reads, split_budget
 from ketrag_fast.query.open_generation import FilterMask, Opened
-from ketrag_fast.query.query import ENDLESS, Clock, Query
+from ketrag_fast.query.query import ENDLESS, Clock, Query, has_marks
 from ketrag_fast.systems.planning import AUTO, modes_of, seconds_to_add
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.shared import TERMS
@@ -20,6 +20,7 @@ from ketrag_fast.systems.spec.stage import resolve
 
 if TYPE_CHECKING:
     from ketrag_fast.base.filters import Condition
+    from ketrag_fast.query.typed_query import TypedQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,9 @@ class QueryPlan:
     condition: Condition | None = None
     """The parsed filter."""
     hops: Sequence[str] = ()
+    typed: TypedQuery | None = None
+    """The phrases, exclusions, prefixes and fields of the query; None if it has none, or is literal."""
+    literal: bool = False
 
     @property
     def settings(self) -> Settings:
@@ -61,7 +65,12 @@ class QueryPlan:
         One walk that starts from the keywords of both finds more than two separate walks: see
         docs/how-to/assistants.md#hops.
         """
-        return " ".join([question, *self.hops])
+        words = (question,) if self.typed is None else (self.typed.text, *self.typed.expansions)
+        return " ".join([*words, *self.hops])
+
+    def plain_text(self, question: str) -> str:
+        """Return a question without the marks of the query language, for models and quotes."""
+        return question if self.typed is None else self.typed.text or question
 
     @property
     def has_terms(self) -> bool:
@@ -127,6 +136,11 @@ def plan_query(
     filtered = opened.filtered(condition, clock.left)
     if narrow is not None:
         filtered = narrow(filtered, clock)
+    typed = None
+    if not query.literal and has_marks(query.text):
+        from ketrag_fast.query.typed_query import resolve_marks
+
+        typed, filtered = resolve_marks(opened, path, query.text, filtered, clock)
     return QueryPlan(
         opened,
         mode,
@@ -141,6 +155,8 @@ def plan_query(
         path if (settings.newest if query.newest is None else query.newest) else None,
         condition,
         query.hops,
+        typed,
+        query.literal,
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from operator import index
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
+from ketrag_fast import _core
 from ketrag_fast.base.config.fields import LONGEST_SECONDS, short_repr
 from ketrag_fast.errors import ConfigError, DeadlineExceeded, EmptyQuery, InputError
 
@@ -36,6 +37,7 @@ class QueryFields(TypedDict, total=False):
     explain: bool
     hops: Sequence[str]
     newest: bool | None
+    literal: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,8 @@ class Query:
         hops: Names or sub-questions on the way to the answer that the caller already knows. Passages are
             ranked by the question and the hops; a reranker and a language model get the question alone.
         newest: Whether newer documents come first among passages of comparable relevance.
+        literal: Read the text as plain words: quotes, `-`, `*` and fields have no meaning, and words that no
+            document has are not replaced by similar ones. For programs that pass on the text of others.
 
     Raises:
         EmptyQuery: The text is empty.
@@ -88,6 +92,7 @@ class Query:
     hops: Sequence[str] = ()
     newest: bool | None = None
     min_score: float | None = None
+    literal: bool = False
     condition: Condition | None = field(default=None, init=False, repr=False, compare=False)
     """The parsed `filter`."""
     visible: Condition | None = field(default=None, init=False, repr=False, compare=False)
@@ -99,6 +104,8 @@ class Query:
             raise ConfigError(f"mode must be a str, got a {type(self.mode).__name__}")
         if self.newest is not None and not isinstance(self.newest, bool):
             raise ConfigError(f"newest must be a bool, got a {type(self.newest).__name__}")
+        if not isinstance(self.literal, bool):
+            raise ConfigError(f"literal must be a bool, got a {type(self.literal).__name__}")
         assign = object.__setattr__  # the dataclass is frozen
         if self.budget is not None:
             assign(self, "budget", check_budget(self.budget))
@@ -161,6 +168,8 @@ def batches_of(queries: Sequence[str | Query], fields: QueryFields) -> list[Quer
             key = _options_of(query)
         else:
             check_text(item, position)
+            if not fields.get("literal") and has_marks(item):  # its phrases and fields select passages
+                query, key = as_query(item, fields), item
         batch = batches.get(key)
         if batch is None:
             query = query or as_query(item, fields)
@@ -173,7 +182,13 @@ def batches_of(queries: Sequence[str | Query], fields: QueryFields) -> list[Quer
 def _options_of(query: Query) -> Hashable:
     """Return a key that is equal for queries with equal options. Conditions compare by their text."""
     conditions = repr(query.condition), repr(query.visible)  # as values, True and 1 are equal
-    return replace(query, text="-", filter=None, allow=None), conditions
+    text = query.text if not query.literal and has_marks(query.text) else "-"
+    return replace(query, text=text, filter=None, allow=None), conditions
+
+
+def has_marks(text: str) -> bool:
+    """Return whether a text has marks of the query language: phrases, exclusions, prefixes or fields."""
+    return bool(_core.query_parts(core_text(text)))
 
 
 def check_text(text: str, position: int | None = None) -> str:

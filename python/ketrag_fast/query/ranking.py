@@ -54,8 +54,13 @@ class Prepared:
     warnings: tuple[str, ...] = ()
 
 
-def prepare(plan: QueryPlan, texts: list[str], threads: int = 0) -> Prepared:
+def prepare(
+    plan: QueryPlan, texts: list[str], threads: int = 0, *, meanings: list[str] | None = None
+) -> Prepared:
     """Return the inputs of the core for some texts.
+
+    `meanings` are the texts that are embedded, if they differ: a similar word that replaces an unknown one is
+    right for the keywords of the index, but may mean something else.
 
     If `auto` chose the mode and its vectors are optional, a failing model adds a warning, and the query
     continues without vectors.
@@ -65,7 +70,7 @@ def prepare(plan: QueryPlan, texts: list[str], threads: int = 0) -> Prepared:
         ModelMismatch, ModeUnavailable: The sparse encoder differs from that of the index, or is not set.
         DeadlineExceeded: Time is over.
     """
-    vectors, seconds, failures = _embed(plan, texts)
+    vectors, seconds, failures = _embed(plan, texts if meanings is None else meanings)
     terms, weighing = _weigh(plan, texts, threads)
     seconds += weighing
     # hnswlib cannot filter, so with a filter the core scans all vectors that match.
@@ -156,11 +161,14 @@ def rank(
         DeadlineExceeded: Time is over.
     """
     model = plan.opened.reranker
-    if (model is None and plan.newest is None) or not questions:
+    prefers = plan.typed is not None and plan.typed.preferred is not None
+    reorders = model is not None or plan.newest is not None
+    recipe = plan.mode.recipe
+    has_tables = len(recipe.shares) > 1 and recipe.join != "fuse"
+    if not questions or not (reorders or (prefers and not has_tables)):
         request = plan.request()
         return request, run(plan, request, prepared, threads)
-    recipe = plan.mode.recipe
-    if len(recipe.shares) > 1 and recipe.join != "fuse":
+    if has_tables:
         raise ConfigError(
             f"{_wish(plan)}: mode {plan.mode.name} prints tables or several lists, which cannot be reordered",
             hint=f"use a mode of passages (bm25, text, fused, walk, ...) or leave out {_wish(plan)}",
@@ -168,9 +176,16 @@ def rank(
     request = plan.request([max(plan.budgets, default=0) + DEPTH * _LONG])
     replies = run(plan, request, prepared, threads)
     rankings = [
-        _reorder(plan, model, question, reply, threads)
+        _reorder(plan, model, plan.plain_text(question), reply, threads)
         for question, reply in zip(questions, replies, strict=True)
     ]
+    return request, print_rankings(plan, prepared, rankings, threads, min_score=plan.min_score)
+
+
+def print_rankings(
+    plan: QueryPlan, prepared: Prepared, rankings: list[Ranking], threads: int | None, *, min_score: float
+) -> list[_core.Reply]:
+    """Return the core's replies for given rankings instead of those of the mode."""
     settings = plan.settings
     final = _core.Request(
         plan.mode.name,
@@ -181,10 +196,9 @@ def rank(
         truncate=settings.oversize_policy == "truncate",
         deadline=plan.clock.each(),
         once=prints_once(settings),
-        min_score=plan.min_score,
+        min_score=min_score,
     )
-    reordered = replace(prepared, near={}, rankings={_NAME: rankings})
-    return request, run(plan, final, reordered, threads)
+    return run(plan, final, replace(prepared, near={}, rankings={_NAME: rankings}), threads)
 
 
 def _wish(plan: QueryPlan) -> str:
@@ -221,6 +235,10 @@ def _reorder(
             keys = stage["unit_keys"].reshape(-1, 2)[first].tolist()
             preferred = newest_copies_first(preferred, days, keys)
         first, scores = first[preferred], scores[preferred]
+    if plan.typed is not None and plan.typed.preferred is not None:
+        has_phrase = plan.typed.preferred[first]
+        order = np.argsort(~has_phrase, kind="stable")
+        first, scores = first[order], scores[order]
     return np.concatenate([first, units[DEPTH:]]), np.concatenate([scores, all_scores[DEPTH:]])
 
 

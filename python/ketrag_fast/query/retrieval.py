@@ -12,6 +12,7 @@ from ketrag_fast.errors import InternalError
 from ketrag_fast.query.plan import QueryPlan
 from ketrag_fast.query.query import core_text
 from ketrag_fast.query.ranking import Prepared, prepare, rank
+from ketrag_fast.query.reading import add_reading, read_question
 from ketrag_fast.systems.spec.stage import resolve
 from ketrag_fast.types import Cited, Context, Copy, Lazy, Passage, Section
 from ketrag_fast.types.contexts import NOTHING_FITS
@@ -34,12 +35,23 @@ def run_plan(
         threads: Number of threads, 0 for all cores; None ranks a single question on this thread.
         quoted: Whether the best sentences of neighbouring units are added, in modes that read them.
     """
-    prepared = prepare(plan, [core_text(plan.ranked_text(one)) for one in questions], threads or 0)
+    readings = [read_question(plan, one) for one in questions]
+    texts = [reading.text for reading in readings]
+    meanings = [core_text(plan.ranked_text(one)) for one in questions]
+    prepared = prepare(plan, texts, threads or 0, meanings=meanings)
     if plan.mode.recipe.surveys:
         from ketrag_fast.query.survey import survey_all  # it imports the code for themes
 
-        return survey_all(plan, questions, prepared, threads)
+        surveys = survey_all(plan, questions, prepared, threads)
+        return [
+            [add_reading(plan, reading, one) for one in row]
+            for reading, row in zip(readings, surveys, strict=True)
+        ]
     request, replies = rank(plan, questions, prepared, threads)
+    if plan.typed is not None:
+        from ketrag_fast.query.listing import list_selected
+
+        replies = list_selected(plan, prepared, replies, threads)
     rows = []
     for row, (question, reply) in enumerate(zip(questions, replies, strict=True)):
         explainer = None
@@ -49,7 +61,8 @@ def run_plan(
             vector = None if prepared.vectors is None else prepared.vectors[row]
             terms = None if prepared.terms is None else prepared.terms[row]
             explainer = Explainer(plan.opened, request, question, prepared.texts[row], vector, terms)
-        rows.append(_contexts(plan, question, reply, explainer, prepared))
+        contexts = _contexts(plan, question, reply, explainer, prepared)
+        rows.append([add_reading(plan, readings[row], context) for context in contexts])
     if plan.neighbourhoods and quoted:
         from ketrag_fast.query.neighbours import add_quoted_sentences
 
@@ -71,7 +84,9 @@ def _contexts(
     about = (text for text in cautions if text is not None)
     warnings = (*prepared.warnings, *empty, *about)
     contexts = []
+    is_listed = plan.typed is not None and plan.typed.is_listed
     for budget, printed in zip(plan.budgets, reply.contexts, strict=True):
+        nothing_fits = printed.nothing_fits and not is_listed  # a list is complete, and needs no relevance
 
         def passages(printed: _core.Printed = printed) -> Sequence[Passage]:
             built = _build_passages(plan, printed)
@@ -89,8 +104,8 @@ def _contexts(
                 reason=_empty_reason(plan, budget, reply, printed),
                 timings_ms={"embed": prepared.milliseconds, "search": reply.milliseconds},
                 generation=opened.generation.number,
-                warnings=(*warnings, NOTHING_FITS) if printed.nothing_fits else warnings,
-                nothing_fits=printed.nothing_fits,
+                warnings=(*warnings, NOTHING_FITS) if nothing_fits else warnings,
+                nothing_fits=nothing_fits,
                 fitting=None if filtered is None else filtered.units,
             )
         )
@@ -100,7 +115,8 @@ def _contexts(
 def _empty_reason(plan: QueryPlan, budget: int, reply: _core.Reply, printed: _core.Printed) -> str | None:
     """Return the reason why a context has no passages, or None if it has passages."""
     if plan.filtered is not None and not plan.filtered.units:
-        return "nothing_fits_filter"
+        lacks = plan.typed is not None and plan.typed.lacks_terms
+        return "no_match" if lacks else "nothing_fits_filter"
     if printed.text:
         return None
     if budget == 0 and reply.reason in (None, "no_match"):  # nothing was ranked

@@ -14,9 +14,10 @@ from typing import Any, Final
 from ketrag_fast import _core
 from ketrag_fast.base.memory import map_threads
 from ketrag_fast.query.inspect import document_title
+from ketrag_fast.query.mail_heads import sender_and_date
 from ketrag_fast.query.open_generation import FilterMask, Opened, mask_of
-from ketrag_fast.query.plan import plan_query
-from ketrag_fast.query.query import Clock, Query
+from ketrag_fast.query.plan import QueryPlan, plan_query
+from ketrag_fast.query.query import Clock, Query, core_text
 from ketrag_fast.query.retrieval import run_plan
 from ketrag_fast.query.source_paths import SourceFile, SourcePaths, place_fields, without_part
 from ketrag_fast.systems.shared.stored_rows import languages_of, span_of
@@ -85,7 +86,7 @@ class Searcher:
         narrows = globs is not None or pattern is not None
         plan = plan_query(self.opened, path, query, narrow=narrow if narrows else None)
         context = run_plan(plan, [query.text], quoted=False)[0][0]
-        return self.hits(context, count, plan.ranked_text(query.text))
+        return self.hits(context, count, shown_words(plan, query.text, context))
 
     def hits(self, context: Context, count: int, ranked: str) -> Hits:
         """Return the first `count` passages of a context as hits.
@@ -103,6 +104,9 @@ class Searcher:
             context.warnings,
             context.generation,
             context.nothing_fits,
+            context.notes,
+            context.replaced,
+            context.unknown,
         )
 
     def _hit(self, rank: int, passage: Passage, snippets: Snippets, files: Mapping[str, SourceFile]) -> Hit:
@@ -113,8 +117,11 @@ class Searcher:
             location = self.opened.places.of_unit(passage.unit, span.start, span.end)
         place = place_fields(passage.document, files, location, title)
         first = None if place["lines"] is None else place["lines"][0]
+        sender, date = sender_and_date(passage.metadata)
         return Hit(
             **place,
+            sender=sender,
+            date=date,
             text_lines=self._text_lines(place, passage.document, start, text),
             rank=rank,
             score=passage.relevance,
@@ -235,6 +242,11 @@ class Searcher:
             return Place(**{**fields, "document": documents[index], "lines": None, "part": ""})
 
         return Files(tuple(found), documents, place)
+
+
+def shown_words(plan: QueryPlan, question: str, context: Context) -> str:
+    """Return the words that snippets show: those that passages were ranked by."""
+    return core_text(" ".join([plan.ranked_text(question), *context.replaced.values()]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Any, Final
 from ketrag_fast.errors import KetragError
 from ketrag_fast.storage.known_files import KnownFile, is_hidden_by_error, is_missing, stats_of
 from ketrag_fast.storage.layout import Layout
-from ketrag_fast.storage.source_files import base_of, file_of
+from ketrag_fast.storage.source_files import base_of, escaped, file_of
 from ketrag_fast.types.locations import Location
 
 _PART: Final = re.compile(r"[#:][^/#:]*$")
@@ -61,11 +61,11 @@ class SourcePaths:
                 path = base if is_source else base.joinpath(*plain.split("/"))
             elif file is not None and not is_missing(stats[name]) and not file.is_as(stats[name]):
                 state = "changed"
-            own = path.name if path == base else path.relative_to(base).as_posix()
+            own = escaped(path.name if path == base else path.relative_to(base).as_posix())
             at = name.find(own)
             part = name[at + len(own) :] if at >= 0 else ""
             changed = None if file is None else file.changed
-            found[name] = SourceFile(os.path.abspath(path), spec, state, part, changed)  # noqa: PTH100 - links stay
+            found[name] = SourceFile(escaped(os.path.abspath(path)), spec, state, part, changed)  # noqa: PTH100
         return found
 
     def specs(self, names: Iterable[str] | None = None) -> Mapping[str, str]:

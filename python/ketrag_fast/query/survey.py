@@ -105,7 +105,8 @@ def survey_all(
     replies = run(plan, plan.request([READ]), prepared, threads)
     for question, reply in zip(questions, replies, strict=True):
         started = time.perf_counter()
-        if has_general_words_alone(_core.lexical_keywords(question)):  # the lists of words are English
+        is_general = plan.typed is None and has_general_words_alone(_core.lexical_keywords(question))
+        if is_general:  # the lists of words are English; an overview does not know phrases and fields
             contexts = [_overview(plan, question, budget) for budget in plan.budgets]
         else:
             found = _Survey(plan, question, reply.contexts[0])

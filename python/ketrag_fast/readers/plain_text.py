@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from ketrag_fast.readers.protocol import Item, SourceFile
@@ -31,12 +32,15 @@ About = tuple[str, dict[str, Any], list[Locator]]
 
 
 def read_plain(file: SourceFile) -> Iterator[Item]:
-    """Yield a .txt file as a document without a title."""
+    """Yield a .txt file as a document with the name of the file as its title."""
     return read_text(file, lambda _: ("", {}, []))
 
 
 def read_markdown(file: SourceFile) -> Iterator[Item]:
-    """Yield a .md file without its front matter. The title is from this, else its first heading."""
+    """Yield a .md file without its front matter.
+
+    The title is from this, else its first heading if that is of level one, else the name of the file.
+    """
     for item in read_text(file, about_markdown):
         yield without_front_matter(item) if isinstance(item, Document) else item
 
@@ -72,7 +76,10 @@ def read_rst(file: SourceFile) -> Iterator[Item]:
 
 
 def read_text(file: SourceFile, about: Callable[[str], About]) -> Iterator[Item]:
-    """Yield a text file as one document with what `about` returns for its text."""
+    """Yield a text file as one document with what `about` returns for its text.
+
+    Without a title it has the name of the file, which is how people call a note.
+    """
     data = file.read_bytes()
     if not data:
         yield file.failure("the file is empty")
@@ -83,6 +90,7 @@ def read_text(file: SourceFile, about: Callable[[str], About]) -> Iterator[Item]
         return
     title, metadata, locators = about(text)
     lines = Locator(0, len(text), "lines", 1)
+    title = title or PurePosixPath(file.id).stem
     yield Document(file.id, text, title, metadata, sort_locators([*locators, lines]))
 
 
@@ -91,7 +99,7 @@ def about_markdown(text: str) -> About:
     metadata, start, _ = front_matter(text)
     headings = list(markdown_headings(text, start))
     named = next((value for name, value in metadata.items() if name.lower() == "title"), "")
-    title = str(named).strip() or next((h.name for h in headings[:1] if h.start < _HEAD), "")
+    title = str(named).strip() or next((h.name for h in headings[:1] if h.level == 1 and h.start < _HEAD), "")
     rest = {name: value for name, value in metadata.items() if name.lower() != "title"}
     return title, rest, [Locator(0, len(text), "markdown", 0), *sections(headings, len(text), title)]
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from pathlib import Path
+from typing import Final
+
+_ESCAPE: Final = re.compile(r"\\x([89a-f][0-9a-f])")
 
 
 def base_of(spec: str) -> Path:
@@ -19,8 +23,21 @@ def file_of(spec: str, name: str) -> Path | None:
     """Return the file that a document id came from, or None if it no longer exists.
 
     An id may begin with the end of its source's path, which distinguishes it from ids of other sources.
+    Bytes of a file name that are not UTF-8 are escapes in the id (`readers/files.py`).
     """
-    base = base_of(spec)
+    found = _file_named(base_of(spec), name)
+    if found is None and _ESCAPE.search(name):
+        bytes_of = _ESCAPE.sub(lambda match: chr(0xDC00 + int(match[1], 16)), name)
+        found = _file_named(base_of(spec), bytes_of)
+    return found
+
+
+def escaped(path: str) -> str:
+    """Return a path as text, with escapes for bytes that are not UTF-8."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _file_named(base: Path, name: str) -> Path | None:
     if base.is_file():
         return base
     parts = name.split("/")

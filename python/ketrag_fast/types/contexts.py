@@ -204,6 +204,10 @@ class Context:
         mode: the retrieval mode that ran.
         warnings: messages about parts of the index that mode `auto` could not use.
         fitting: the number of passages that passed the filter.
+        notes: sentences for people about how the query was read: words that were replaced, passages that were
+            left out, marks that were read as text.
+        replaced: words of the query that no document has, with the similar words that were searched for.
+        unknown: if there are no passages, all words of the query that no document has.
 
     Examples:
         >>> context = index.retrieve("Who sailed the Fram?", mode="bm25", budget=100)
@@ -227,6 +231,9 @@ class Context:
     warnings: tuple[str, ...] = ()
     fitting: int | None = None
     nothing_fits: bool = False
+    notes: tuple[str, ...] = ()
+    replaced: Mapping[str, str] = field(default_factory=dict)
+    unknown: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form that the command prints."""
@@ -246,4 +253,30 @@ class Context:
             "generation": self.generation,
             "warnings": list(self.warnings),
             "fitting": self.fitting,
+            **reading_json(self.notes, self.replaced, self.unknown),
         }
+
+
+def merged_reading(results: Sequence[Any]) -> dict[str, Any]:
+    """Return `notes`, `replaced` and `unknown` of the results of one query over several indexes.
+
+    A word is replaced or unknown if it is in all of them.
+    """
+    known = [{*one.replaced, *one.unknown} for one in results]
+    everywhere = set.intersection(*known) if known else set()
+    notes = dict.fromkeys(note for one in results for note in one.notes)
+    for word in {word for one in results for word in one.replaced} - everywhere:
+        for note in [note for note in notes if note.startswith(f'no "{word}": ')]:
+            notes.pop(note)
+    replaced = {w: s for one in results for w, s in one.replaced.items() if w in everywhere}
+    unknown = dict.fromkeys(w for one in results for w in one.unknown if w in everywhere)
+    return {"notes": tuple(notes), "replaced": replaced, "unknown": tuple(unknown)}
+
+
+def reading_json(notes: Sequence[str], replaced: Mapping[str, str], unknown: Sequence[str]) -> dict[str, Any]:
+    """Return the JSON fields about how a query was read, which plain queries do not have."""
+    return {
+        **({"notes": list(notes)} if notes else {}),
+        **({"replaced": dict(replaced)} if replaced else {}),
+        **({"unknown": list(unknown)} if unknown else {}),
+    }

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
-from ketrag_fast.types.contexts import Items
+from ketrag_fast.types.contexts import Items, reading_json
 
 Lines = tuple[int, int]
 """The first and last line, counted from 1."""
@@ -113,10 +113,15 @@ class Hit(Place):
     unit: int = 0
     description: str | None = None
     """Description of the folder that the file is in (`ketrag describe`)."""
+    sender: str | None = None
+    """Sender of a mail."""
+    date: str | None = None
+    """Date of a mail, as YYYY-MM-DD."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form that the command prints."""
-        described = {} if self.description is None else {"description": self.description}
+        about = {"description": self.description, "sender": self.sender, "date": self.date}
+        described = {name: value for name, value in about.items() if value is not None}
         return {
             "rank": self.rank,
             "score": self.score,
@@ -151,7 +156,8 @@ class Excerpt(Place):
     """Lines of the indexed text of a file, from `Index.text`.
 
     `first` is the number of the first line: in the file, or in the indexed text if `lines` is None. `total`
-    is the number of the last line of the text.
+    is the number of the last line of the text. `heads` are the heads of mails (From, To, Subject, Date), each
+    with the number of the line that it precedes; they are not part of the text.
 
     Examples:
         >>> excerpt = index.text("fram")
@@ -162,10 +168,28 @@ class Excerpt(Place):
     text: str
     first: int
     total: int
+    heads: tuple[tuple[int, str], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form that the command prints."""
-        return {**Place.to_json(self), "first": self.first, "total": self.total, "text": self.text}
+        heads = [{"line": line, "text": text} for line, text in self.heads]
+        return {
+            **Place.to_json(self),
+            "first": self.first,
+            "total": self.total,
+            "text": self.text,
+            **({"heads": heads} if heads else {}),
+        }
+
+    def rows(self) -> list[tuple[int | None, str]]:
+        """Return the lines with their numbers; those of heads have none."""
+        heads = dict(self.heads)
+        found: list[tuple[int | None, str]] = []
+        for number, row in enumerate(self.text.split("\n"), self.first):
+            if number in heads:
+                found += [(None, line) for line in ["", *heads[number].split("\n"), ""][not found :]]
+            found.append((number, row))
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +197,8 @@ class Hits(Items[Hit]):
     """The hits of a query, best first.
 
     `reason` is why there are no hits (as in `Context`), or `below_min_score`; `nothing_fits` is whether no
-    hit is relevant enough to answer the query; `warnings` are the warnings of the query.
+    hit is relevant enough to answer the query; `warnings` are the warnings of the query. `notes`, `replaced`
+    and `unknown` describe how the query was read (as in `Context`).
 
     Examples:
         >>> hits = index.search("Who sailed the Maud?", n=1)
@@ -188,6 +213,9 @@ class Hits(Items[Hit]):
     warnings: tuple[str, ...] = field(default=())
     generation: int = 0
     nothing_fits: bool = False
+    notes: tuple[str, ...] = ()
+    replaced: Mapping[str, str] = field(default_factory=dict)
+    unknown: tuple[str, ...] = ()
 
     def _all(self) -> Sequence[Hit]:
         return self.hits
@@ -207,6 +235,7 @@ class Hits(Items[Hit]):
             "hits": [hit.to_json() for hit in self.hits],
             "generation": self.generation,
             "warnings": list(self.warnings),
+            **reading_json(self.notes, self.replaced, self.unknown),
         }
 
 

@@ -9,8 +9,10 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::StatusCode;
 use ketrag_base::error::Result;
 use ketrag_base::progress::Progress;
+use ketrag_core::assemble::Corrected;
 use ketrag_core::channels::Question;
 use ketrag_serve::backend::{Answer, Model, Plan, Vector, Vectors};
+use ketrag_serve::json::string;
 use ketrag_serve::{Backend, Errors, Front, Limits, Rules, Whole};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -116,7 +118,8 @@ impl PyFront {
         let (read, idle, headers) = (seconds("read", read)?, seconds("idle", idle)?, self::headers(headers)?);
         let limits =
             Limits { workers, connections, queue, batch, cache, read, idle, headers, errors, counts };
-        let rules = Rules { hosts, token, body, question, seconds: deadline };
+        let has_marks = Some(ketrag_text::query_language::has_marks as fn(&str) -> bool);
+        let rules = Rules { hosts, token, body, question, seconds: deadline, has_marks };
         let front = Front::start(listener, application, limits, rules, Box::new(Planner(plan)));
         front.map(Self).map_err(|error| wrong(format!("the front cannot start: {error}")))
     }
@@ -216,6 +219,7 @@ pub struct PyPlan {
     describe: Option<Py<PyDescriptions>>,
     embed: Option<Py<PyAny>>,
     model: Model,
+    literal: bool,
 }
 
 /// The number of the next plan.
@@ -225,9 +229,10 @@ static NEXT: AtomicU64 = AtomicU64::new(1);
 impl PyPlan {
     /// `kind` is that of the units; `cautions` are warnings of each reply; `fitting` is the number of units that
     /// pass the filter. `embed(questions, seconds)` returns vectors f32[questions, dimension]; plans with an equal
-    /// `model` are embedded together; with `parallel` several threads may call `embed` at a time. `request` has one budget, and its deadline is not used.
+    /// `model` are embedded together; with `parallel` several threads may call `embed` at a time. `request` has one budget,
+    /// and its deadline is not used. Unless `literal`, questions with words that no document has are left to Python.
     #[new]
-    #[pyo3(signature = (searcher, request, *, mode, kind, generation, budget, cautions, fitting=None, describe=None, embed=None, model=0, parallel=false))]
+    #[pyo3(signature = (searcher, request, *, mode, kind, generation, budget, cautions, fitting=None, describe=None, embed=None, model=0, parallel=false, literal=false))]
     fn new(
         searcher: Py<PySearcher>,
         request: Py<PyRequest>,
@@ -241,11 +246,12 @@ impl PyPlan {
         embed: Option<Py<PyAny>>,
         model: u64,
         parallel: bool,
+        literal: bool,
     ) -> Self {
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let frame = Frame { mode, kind, generation, budget, cautions, fitting };
         let model = Model { id: model, parallel };
-        Self { id, searcher, request, frame, describe, embed, model }
+        Self { id, searcher, request, frame, describe, embed, model, literal }
     }
 
     /// Return the reply to a question as JSON, or None if it needs passages as objects.
@@ -258,6 +264,9 @@ impl PyPlan {
     ) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let vector = vector.as_deref().map(|values| Vector { values, milliseconds: 0.0 });
         let mut out = Vec::new();
+        if !self.takes(question) {
+            return Ok(None);
+        }
         let answered = quick(py, || self.reply(question, vector, &Progress::none(), &mut out));
         let answered = answered.map_err(|e| of_index(py, e))?;
         Ok((answered != Answer::Pass).then(|| PyBytes::new(py, &out)))
@@ -265,6 +274,12 @@ impl PyPlan {
 }
 
 impl PyPlan {
+    /// Return whether no word of a question is replaced by a similar one.
+    fn takes(&self, question: &str) -> bool {
+        let corrected = || self.searcher.get().inner.correct(question);
+        self.literal || !corrected().is_ok_and(|found| found.is_some_and(|found| found.replaces()))
+    }
+
     fn reply(
         &self,
         question: &str,
@@ -276,12 +291,17 @@ impl PyPlan {
         let started = Instant::now();
         let asked = Question { text: question, vector: vector.map(|v| v.values), ..Question::default() };
         let reply = searcher.answer(&self.request.get().inner, asked, progress)?;
+        let is_empty = reply.contexts.iter().any(|printed| printed.context.text.is_empty());
+        let unknown = if is_empty && !self.literal { searcher.correct(question)? } else { None };
         let search = started.elapsed().as_secs_f64() * 1000.0;
         let timings = Timings { embed: vector.map_or(0.0, |v| v.milliseconds), search };
         let call = self.describe.as_ref().map(|own| |rows: &[Row]| own.get().get(rows));
         let describe = call.as_ref().map(|call| call as Describe<'_>);
         let written = searcher
             .with_parts(|parts| self.frame.write(out, parts, question, &reply, &timings, describe))?;
+        if let (Some(()), Some(unknown)) = (written, unknown) {
+            write_unknown(out, &unknown);
+        }
         let warned = !self.frame.cautions.is_empty() || !reply.empty_channels.is_empty();
         Ok(match (written, warned) {
             (None, _) => Answer::Pass,
@@ -291,12 +311,31 @@ impl PyPlan {
     }
 }
 
+/// Add the words that no document has to a context, which has no passages.
+fn write_unknown(out: &mut Vec<u8>, unknown: &Corrected) {
+    if out.pop().is_none() {
+        return;
+    }
+    out.extend_from_slice(br#","unknown":["#);
+    for (at, (word, _)) in unknown.words.iter().enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        string(out, word);
+    }
+    out.extend_from_slice(b"]}");
+}
+
 /// A plan of Python for the front.
 pub struct Served(pub Py<PyPlan>);
 
 impl Plan for Served {
     fn id(&self) -> u64 {
         self.0.get().id
+    }
+
+    fn takes(&self, question: &str) -> bool {
+        self.0.get().takes(question)
     }
 
     fn model(&self) -> Option<Model> {

@@ -84,8 +84,8 @@ pub mod _core {
     };
     #[pymodule_export]
     use super::text::{
-        corpus, count_tokens, detect_language, languages, lexical_keywords, sentence_spans, stop_words,
-        text_blocks, tokenise, vocabulary, Punkt,
+        corpus, count_tokens, detect_language, languages, lexical_keywords, query_parts, sentence_spans,
+        stop_words, text_blocks, tokenise, vocabulary, Punkt,
     };
     #[pymodule_export]
     use super::vectors::{

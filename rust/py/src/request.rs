@@ -13,11 +13,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A deadline so far in the future that it does not limit anything.
-const AGES: Duration = Duration::from_secs(365 * 24 * 3600);
+pub const AGES: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The units that pass a filter. Created once and shared by all queries with that filter.
 #[pyclass(frozen, name = "Mask", module = "ketrag_fast._core")]
-pub struct PyMask(Arc<Mask>);
+pub struct PyMask(pub Arc<Mask>);
 
 #[pymethods]
 impl PyMask {

@@ -1,14 +1,14 @@
 //! Bindings of an opened generation: queries in, contexts out, with the interpreter released in between.
 
-use super::arrays::{Array, Matrix};
+use super::arrays::{Array, Matrix, Out};
 use super::context_json::printed_place;
 use super::door::{long, of_index, quick, to_python, wrong, Report};
 use super::files::FileIn;
-use super::request::{PyReply, PyRequest};
+use super::request::{PyMask, PyReply, PyRequest, AGES};
 use ketrag_base::error::Result;
 use ketrag_base::parallel::{self, map_ranges};
 use ketrag_base::progress::Progress;
-use ketrag_core::assemble::{Reply, Searcher};
+use ketrag_core::assemble::{Reply, Searcher, Term};
 use ketrag_core::channels::{Question, Ranking};
 use ketrag_core::generation::{Arrays, Parts, Place};
 use ketrag_core::rank::relevance::Evidence;
@@ -18,7 +18,7 @@ use ketrag_core::search::render::Row;
 use ketrag_text::bpe::Encoding;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// An opened generation. `ketrag_fast.index.Index` is the user-friendly form.
 #[pyclass(frozen, name = "Searcher", module = "ketrag_fast._core")]
@@ -40,6 +40,11 @@ type StepOut = (u32, f64, Vec<BridgeOut>);
 /// The partner; and of a pair the one to which the unit is linked, the other one, and the bridges between the
 /// two
 type ReasonOut = (Option<StepOut>, Option<(StepOut, u32, Vec<BridgeOut>)>);
+
+/// (units, keywords, numbers of keywords that were looked up and that there are)
+type MatchingOut = (Out<u32>, Vec<String>, Option<(usize, usize)>);
+/// (words and their nearest words, text)
+type CorrectedOut = (Vec<(String, Option<String>)>, String);
 
 fn bridges_out(bridges: Vec<Bridge>) -> Vec<BridgeOut> {
     bridges.into_iter().map(|b| (b.kind.name(), b.text, b.units, b.rarity)).collect()
@@ -226,6 +231,40 @@ impl PySearcher {
             Ok(keywords.iter().map(count).collect())
         };
         quick(py, || self.inner.with_parts(count)).map_err(|e| of_index(py, e))
+    }
+
+    /// Return (units, keywords, cut) of a phrase, or of a word with a prefix: the units that have it, ascending; the most
+    /// frequent keywords of a prefix; and how many of its keywords were looked up and how many there are, if not all were
+    /// looked up. None if the index has no keywords.
+    /// With `titles`, only titles are searched.
+    #[pyo3(signature = (text, *, prefix=false, titles=false, mask=None, threads=0, seconds=None))]
+    fn matching(
+        &self,
+        py: Python<'_>,
+        text: &str,
+        prefix: bool,
+        titles: bool,
+        mask: Option<PyRef<'_, PyMask>>,
+        threads: usize,
+        seconds: Option<f64>,
+    ) -> PyResult<Option<MatchingOut>> {
+        let progress = match seconds.map(Duration::try_from_secs_f64) {
+            None => Progress::none(),
+            Some(Ok(left)) => Progress::with_deadline(Instant::now() + left.min(AGES)),
+            Some(Err(_)) => return Err(wrong("seconds must not be negative")),
+        };
+        let mask = mask.map(|mask| mask.0.clone());
+        let term = Term { text, is_prefix: prefix, in_title: titles };
+        let found = quick(py, || self.inner.matching(term, mask.as_deref(), threads, &progress));
+        let found = found.map_err(|e| of_index(py, e))?;
+        Ok(found.map(|found| (Out(found.units), found.keywords, found.cut)))
+    }
+
+    /// Return the words of a query that no document has, each with its nearest word or None, and the text with these.
+    /// None if all words are known.
+    fn correct(&self, py: Python<'_>, query: &str) -> PyResult<Option<CorrectedOut>> {
+        let found = quick(py, || self.inner.correct(query)).map_err(|e| of_index(py, e))?;
+        Ok(found.map(|found| (found.words, found.text)))
     }
 
     /// Return the first `length` characters of the first unit; None if there are no units.

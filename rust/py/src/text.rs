@@ -15,6 +15,7 @@ use ketrag_text::languages::Language;
 use ketrag_text::lexical::Lexer;
 use ketrag_text::published as profiles;
 use ketrag_text::punkt::Parameters;
+use ketrag_text::query_language::{parse, Kind};
 use ketrag_text::sentences::Splitter;
 use ketrag_text::stopwords::StopWords;
 use ketrag_text::strings::StringsBuf;
@@ -357,4 +358,21 @@ impl Punkt {
             })
         })
     }
+}
+
+/// (kind, part as written, words or value, name of the field, excluded)
+type PartOut<'a> = (&'static str, &'a str, &'a str, &'a str, bool);
+
+/// Return the parts of a query with marks, in order; empty for plain text.
+#[pyfunction]
+pub fn query_parts(query: &str) -> Vec<PartOut<'_>> {
+    let kind = |kind| match kind {
+        Kind::Text => "text",
+        Kind::Phrase => "phrase",
+        Kind::Prefix => "prefix",
+        Kind::Preferred => "preferred",
+        Kind::Field => "field",
+        Kind::Ignored => "ignored",
+    };
+    parse(query).into_iter().map(|one| (kind(one.kind), one.raw, one.text, one.field, one.excluded)).collect()
 }

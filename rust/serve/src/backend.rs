@@ -39,6 +39,11 @@ pub trait Plan: Send + Sync + 'static {
     /// Return a number that no other plan has.
     fn id(&self) -> u64;
 
+    /// Return whether a question needs nothing but the core. The application answers all others.
+    fn takes(&self, _question: &str) -> bool {
+        true
+    }
+
     /// Return the model that embeds the questions, or `None` if they are not embedded.
     fn model(&self) -> Option<Model>;
 

@@ -24,6 +24,8 @@ pub struct Rules {
     pub question: usize,
     /// Maximum and default time limit of a request in seconds.
     pub seconds: f64,
+    /// Returns whether a question has marks of the query language, which the application reads; `None`: never.
+    pub has_marks: Option<fn(&str) -> bool>,
 }
 
 /// A plain request.
@@ -100,6 +102,10 @@ pub fn plain_body(body: &[u8], rules: &Rules) -> Option<Plain> {
     if fields.values().any(|value| value.is_array() || value.is_object()) {
         return None; // they may contain numbers larger than this parser reads
     }
+    let is_literal = fields.get("literal").is_some_and(|literal| *literal == Value::Bool(true));
+    if !is_literal && rules.has_marks.is_some_and(|has_marks| has_marks(&question)) {
+        return None;
+    }
     let fields = serde_json::to_string(&fields).ok()?;
     Some(Plain { question, fields, seconds })
 }
@@ -116,6 +122,7 @@ mod tests {
             body: 1_000_000,
             question: 20_000,
             seconds: 30.0,
+            has_marks: Some(|question| question.contains('"')),
         }
     }
 
@@ -189,6 +196,8 @@ mod tests {
             r#"{"question": "\ud800"}"#,
             r#"{"question": "a", "questions": ["b"]}"#,
             r#"{"question": "a", "filter": {"a": 1}}"#,
+            r#"{"question": "\"a\""}"#,
+            r#"{"question": "\"a\"", "literal": false}"#,
             r#"{"question": "a", "deadline": 0}"#,
             r#"{"question": "a", "deadline": 31}"#,
             r#"{"question": "a", "deadline": "1"}"#,
@@ -200,6 +209,7 @@ mod tests {
         let explained = body(r#"{"question": "a", "explain": true}"#).unwrap();
         assert_eq!(explained.fields, r#"{"explain":true}"#);
         assert_eq!(body(r#"{"question": "a", "explain": false}"#).unwrap().fields, "{}");
+        assert!(body(r#"{"question": "\"a\"", "literal": true}"#).is_some());
     }
 
     #[test]

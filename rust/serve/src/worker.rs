@@ -35,6 +35,9 @@ fn answer_one(shared: &Shared, mut job: Job) {
         return answer(shared, job, &*plan);
     }
     let Some(job) = reply_cached(shared, job, &*plan) else { return };
+    if !plan.takes(&job.request.question) {
+        return;
+    }
     if plan.model().is_some() {
         return shared.queue.put_back(vec![Job { plan: Some(plan), ..job }]);
     }

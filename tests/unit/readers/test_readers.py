@@ -254,7 +254,8 @@ def test_tables(read: Read) -> None:
     ("text", "title"),
     [
         ("# Title\n\ntext", "Title"),
-        ("text\n\n## Later ##\n", "Later"),
+        ("text\n\n# Later #\n", "Later"),
+        ("text\n\n## Section\n", ""),
         ("Setext\n======\n", "Setext"),
         ("---\ntitle: 'From front'\nx: 1\n---\n# Heading", "From front"),
         ("---\nx: 1\n---\n# Heading", "Heading"),
@@ -286,7 +287,7 @@ def test_rst_titles(text: str, title: str) -> None:
 def test_text_is_kept_as_read(read: Read) -> None:
     text = "Body é\r\n\r\n more \r\n"
     marks = Locator(0, len(text), "lines", 1), Locator(0, len(text), "markdown", 0)
-    assert read("a.md", text)[0] == [Document("a.md", text, locators=marks)]
+    assert read("ada.md", text)[0] == [Document("ada.md", text, "ada", locators=marks)]
     marks = Locator(0, len(text), "lines", 5), marks[1]
     whole = f"---\r\ntitle: T\r\n---\r\n\r\n{text}"
     assert read("a.md", whole)[0] == [Document("a.md", text, "T", locators=marks)]

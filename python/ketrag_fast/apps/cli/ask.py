@@ -12,6 +12,7 @@ from ketrag_fast.apps.cli.command import (
     Command,
     answering,
     argument,
+    declare_literal,
     embedding,
     option,
     switch,
@@ -50,6 +51,7 @@ class Ask(Command):
     survey: bool = switch(
         "question about the whole: answer from excerpts of many documents, by theme (--mode survey)"
     )
+    literal: bool = declare_literal()
     explain: bool = switch("print why each source was retrieved")
     kind: str | None = option(
         None,
@@ -94,7 +96,7 @@ class Ask(Command):
             answer = ask(
                 indexes,
                 self.question,
-                fields={"explain": self.explain or html is not None},
+                fields={"explain": self.explain or html is not None, "literal": self.literal},
                 tokens=self.answer_tokens,
                 seconds=self.answer_seconds,
                 on_text=shown,
@@ -150,6 +152,8 @@ class _Screen:
             if answer.citations_removed:
                 count = answer.citations_removed
                 output.warn(f"{count} {'citation' if count == 1 else 'citations'} without a passage removed")
+            for note in answer.context.notes:
+                output.say(inline(note))
         if answer.reason == "no_model":
             if not quiet:
                 output.say(
@@ -163,7 +167,7 @@ class _Screen:
         elif answer.reason is not None:
             output.write(answer.text)
             if not quiet:
-                output.say(output.empty_text(answer.reason, self._top))
+                output.say(output.empty_text(answer.reason, self._top, answer.context.unknown))
         elif answer.is_quoted:
             if not quiet:
                 output.say(

@@ -57,6 +57,15 @@ def declare_hops() -> Any:
     )
 
 
+def declare_literal() -> Any:
+    """Declare `--literal`."""
+    return switch(
+        "read the query as plain words: no phrases, exclusions, prefixes, fields or similar words",
+        "--literal",
+        rare=True,
+    )
+
+
 class Flags(NamedTuple):
     """Flags of settings; `declare` adds them to a parser."""
 

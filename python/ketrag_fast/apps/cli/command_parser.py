@@ -158,6 +158,14 @@ class CommandParser(argparse.ArgumentParser):
         # Compare without dashes, which would make any two short options similar.
         known = {setting.replace("_", "-"): f"-o {setting}=VALUE" for setting in catalogue()}
         known.update((option.lstrip("-"), option) for option in self._option_string_actions)
+        if "--" in self._words and flag in self._option_string_actions:
+            at = self._words.index("--")
+            before = " ".join(map(shlex.quote, self._words[at + 1 : at + 2]))
+            given = " ".join(map(shlex.quote, [word, *words[1:]]))
+            self.error(
+                f"{flag} follows --, after which every argument is text",
+                f"options come before --: {self.prog} {given} -- {before}".rstrip(),
+            )
         near = closest(flag.lstrip("-"), known, _ALIKE)
         self.error(f"unknown option {flag}", f"did you mean {known[near]}?" if near else "")
 

@@ -85,8 +85,10 @@ def _body(context: Context, files: Mapping[str, Path], answer: Answer | None) ->
     yield f'<p class="about">{escape(about)}</p>'
     for warning in context.warnings:
         yield f'<p class="note">{escape(warning)}</p>'
+    for note in context.notes:
+        yield f"<p>{escape(note)}</p>"
     if context.reason is not None:
-        yield f'<p class="bad">{escape(output.empty_text(context.reason))}</p>'
+        yield f'<p class="bad">{escape(output.empty_text(context.reason, None, context.unknown))}</p>'
     for passage in context.passages:
         yield from _passage(passage, files.get(passage.document))
 

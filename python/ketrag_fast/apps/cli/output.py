@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +14,7 @@ from ketrag_fast.errors import ConfigError, KetragError, ReadOnly
 from ketrag_fast.secrets import redact, redact_all
 
 if TYPE_CHECKING:
-    from ketrag_fast.types import Failure, Passage
+    from ketrag_fast.types import Context, Failure, Hits, Passage
 
 _CODES = {
     "config": 2,
@@ -37,6 +37,8 @@ _NAMED = 3
 """Maximum number of documents with a copy that are listed."""
 
 
+_MOST_UNKNOWN: Final = 10
+"""Maximum number of unknown words that are listed."""
 _EMPTY: Final = {
     "empty_index": "the index is empty",
     "no_match": "nothing in the index matches the query",
@@ -46,9 +48,25 @@ _EMPTY: Final = {
 }
 
 
-def empty_text(reason: str, top: int | None = None) -> str:
-    """Return a sentence that explains why a context has no passages; `top` is the limit on their number."""
-    return f"no passages: {'none were wanted (top is 0)' if top == 0 else _EMPTY.get(reason, reason)}"
+def empty_text(reason: str, top: int | None = None, unknown: Sequence[str] = ()) -> str:
+    """Return a sentence that explains why a context has no passages.
+
+    `top` is the limit on their number, `unknown` are the words of the query that no document has.
+    """
+    text = f"no passages: {'none were wanted (top is 0)' if top == 0 else _EMPTY.get(reason, reason)}"
+    if reason != "no_match" or not unknown:
+        return text
+    more = f" and {len(unknown) - _MOST_UNKNOWN:,} more words" if len(unknown) > _MOST_UNKNOWN else ""
+    words = ", ".join(f'"{word}"' for word in unknown[:_MOST_UNKNOWN])
+    return f"{text}; no document has {words}{more}"
+
+
+def say_reading(result: Hits | Context, top: int | None = None) -> None:
+    """Print how a query was read, and why nothing was found if so."""
+    for note in result.notes:
+        say(inline(note))
+    if result.reason is not None:
+        say(inline(empty_text(result.reason, top, result.unknown)))
 
 
 def prepare() -> None:

@@ -19,6 +19,7 @@ from ketrag_fast.apps.cli.command import (
     answering,
     argument,
     declare_hops,
+    declare_literal,
     embedding,
     option,
     switch,
@@ -30,6 +31,7 @@ from ketrag_fast.types.locations import describe_location
 
 if TYPE_CHECKING:
     from ketrag_fast.index import Index
+    from ketrag_fast.query.query import QueryFields
     from ketrag_fast.types import Context, Passage
 
 _BATCH = 256
@@ -52,6 +54,7 @@ class Retrieve(Command):
     queries: str | None = option("FILE", "JSONL file of {_id, text}; - reads such lines from standard input")
     retrieval = topic("retrieval", "query", shown=("mode", "budget", "top", "min_score", "filter", "newest"))
     hops: tuple[str, ...] = declare_hops()
+    literal: bool = declare_literal()
     explain: bool = switch("print why each passage was retrieved")
     html: str | None = option("FILE", "write context and reasons as a web page")
     embedder = EMBEDDER
@@ -81,8 +84,9 @@ class Retrieve(Command):
         with options.searched_indexes(self, settings) as indexes:
             if self.explain:
                 options.only_index(indexes, "--explain")
-            explain = self.explain or html is not None
-            context = retrieve(indexes, self.question, explain=explain, hops=self.hops)
+            how: QueryFields = {"hops": self.hops, "literal": self.literal}
+            how["explain"] = self.explain or html is not None
+            context = retrieve(indexes, self.question, **how)
             if html is not None:
                 from ketrag_fast.apps.cli.context_page import write_context
 
@@ -93,8 +97,7 @@ class Retrieve(Command):
         if not self.quiet:
             for warning in context.warnings:
                 output.warn(warning)
-            if context.reason is not None:
-                output.say(output.empty_text(context.reason, settings.top))
+            output.say_reading(context, settings.top)
         if context.text:
             output.write(for_people(context, self.explain))
         return 0
@@ -106,7 +109,9 @@ class Retrieve(Command):
         size = 1 if self.queries == "-" else _BATCH  # standard input is answered live
         while batch := list(islice(queries, size)):
             count += len(batch)
-            for query, answer in zip(batch, _answers(index, batch, self.explain), strict=True):
+            for query, answer in zip(
+                batch, _answers(index, batch, {"explain": self.explain, "literal": self.literal}), strict=True
+            ):
                 if isinstance(answer, KetragError):
                     partial = True
                     output.write_json({**output.error_json(answer), "query_id": query.id})
@@ -144,9 +149,18 @@ def place_of(passage: Passage) -> str:
         where if passage.index is None else f"[{passage.index}] {where}",
         describe_location(location),
         passage.title,
+        mail_of(passage),
     ]
     parts.append(output.copies_text(passage))
     return "  ".join(inline(part) for part in parts if part)
+
+
+def mail_of(passage: Passage) -> str:
+    """Return the sender and the date of a mail; empty for other passages."""
+    from ketrag_fast.query.mail_heads import sender_and_date
+
+    sender, date = sender_and_date(passage.metadata)
+    return ", ".join(filter(None, (sender and f"from {sender}", date)))
 
 
 def reasons(passage: Passage) -> list[str]:
@@ -183,17 +197,17 @@ class _Query:
     error: KetragError | None = None
 
 
-def _answers(index: Index, batch: list[_Query], explain: bool) -> list[Context | KetragError]:
+def _answers(index: Index, batch: list[_Query], how: QueryFields) -> list[Context | KetragError]:
     good = [query for query in batch if query.error is None]
     try:
         found: Iterator[Context | KetragError] = iter(
-            index.retrieve_many([query.text for query in good], explain=explain) if good else []
+            index.retrieve_many([query.text for query in good], **how) if good else []
         )
     except KetragError as error:
         if len(good) == 1:
             found = iter([error])
         else:  # one query failed: run each alone to find it
-            found = iter([_answers(index, [query], explain)[0] for query in good])
+            found = iter([_answers(index, [query], how)[0] for query in good])
     return [next(found) if query.error is None else query.error for query in batch]
 
 

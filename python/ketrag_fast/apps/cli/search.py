@@ -16,6 +16,7 @@ from ketrag_fast.apps.cli.command import (
     Command,
     argument,
     declare_hops,
+    declare_literal,
     embedding,
     option,
     settings,
@@ -38,6 +39,7 @@ from ketrag_fast.apps.cli.terminal import columns as columns_of
 from ketrag_fast.errors import UnknownName
 
 if TYPE_CHECKING:
+    from ketrag_fast.query.query import QueryFields
     from ketrag_fast.types import Excerpt, Hit, Hits, Match
     from ketrag_fast.types.hits import Place
 
@@ -57,6 +59,7 @@ class Search(Command):
     examples = (
         'ketrag search "how is a document purged"',
         "ketrag search purge --glob 'docs/**/*.md' -n 3",
+        "ketrag search '\"red kettle\" title:kitchen type:pdf after:2024'",
         'ketrag search "write to disk" --grep fsync --json',
     )
     question: str = argument("QUERY", "what to look for")
@@ -64,6 +67,7 @@ class Search(Command):
     files: bool = switch("print only the paths of the files")
     glob: tuple[str, ...] = _declare_glob()
     hops: tuple[str, ...] = declare_hops()
+    literal: bool = declare_literal()
     grep: str | None = option("PATTERN", "only passages with a line that matches")
     retrieval = topic(
         "retrieval", "query", shown=("mode", "min_score", "filter", "newest"), but=("top", "budget")
@@ -82,9 +86,8 @@ class Search(Command):
 
             with Index.open(path, settings=given, deadline=given.deadline) as index:
                 options.freshen(self, index)
-                hits = index.search(
-                    self.question, self.n, glob=self.glob or None, grep=self.grep, hops=self.hops
-                )
+                how: QueryFields = {"hops": self.hops, "literal": self.literal}
+                hits = index.search(self.question, self.n, glob=self.glob or None, grep=self.grep, **how)
             found.append(hits if name is None else hits.of_index(name))
         return self._show(found[0] if len(found) == 1 else merge_hits(found, self.n))
 
@@ -102,8 +105,7 @@ class Search(Command):
             terminal = standard_output()
             output.write_styled("\n\n".join("\n".join(lines_of(hit, terminal)) for hit in hits))
         if not self.quiet:
-            if hits.reason is not None:
-                output.say(output.empty_text(hits.reason, self.n))
+            output.say_reading(hits, self.n)
             report_states(hits)
             from ketrag_fast.query.themes.question import asks_about_the_whole
 
@@ -117,7 +119,7 @@ class Search(Command):
 def merge_hits(found: Sequence[Hits], count: int) -> Hits:
     """Merge the hits of several indexes by score, which has the same scale in all of them."""
     from ketrag_fast.types import Hits
-    from ketrag_fast.types.contexts import NOTHING_FITS
+    from ketrag_fast.types.contexts import NOTHING_FITS, merged_reading
 
     hits = sorted((hit for hits in found for hit in hits), key=lambda hit: -hit.score)[:count]
     first = next((hits for hits in found if hits), found[0])
@@ -132,6 +134,7 @@ def merge_hits(found: Sequence[Hits], count: int) -> Hits:
         None if hits else first.reason,
         tuple(warnings),
         nothing_fits=nothing_fits,
+        **merged_reading(found),
     )
 
 
@@ -161,6 +164,10 @@ def lines_of(hit: Hit, terminal: Terminal) -> list[str]:
         lines[0] += f"{' ' * gap if gap > 0 else ' '}{terminal.paint(relevance, FAINT)}"
         if not shown and title:
             lines.append(_INDENT + terminal.paint(cut(title, room), FAINT))
+    if hit.sender:
+        about = f"from {hit.sender}" + (f", {hit.date}" if hit.date else "")
+        about = inline(about) if room is None else cut(inline(about), room)
+        lines.append(_INDENT + terminal.paint(about, FAINT))
     if hit.description:
         lines.append(_INDENT + terminal.paint(inline(hit.description), FAINT))
     if room is not None and len(hit.snippet) == 1:
@@ -293,12 +300,12 @@ class Get(Command):
             output.write_json({"schema": "ketrag/text/1", **excerpt.to_json()})
             return 0
         terminal = standard_output()
-        rows = excerpt.text.split("\n")
-        last = excerpt.first + len(rows) - 1
+        rows = excerpt.rows()
+        last = excerpt.first + excerpt.text.count("\n")
         wide = len(str(last))
         lines = [
-            f"{terminal.paint(f'{number:>{wide}}', NUMBER)}  {one_line(row)}".rstrip()
-            for number, row in enumerate(rows, excerpt.first)
+            f"{terminal.paint(f'{number or str():>{wide}}', NUMBER)}  {one_line(row)}".rstrip()
+            for number, row in rows
         ]
         output.write_styled("\n".join(lines))
         if not self.quiet:

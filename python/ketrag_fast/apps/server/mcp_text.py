@@ -25,6 +25,8 @@ WHOLE: Final = 1
 """Hits that are shown whole. This and the next number were chosen by benches/agents.py."""
 BRIEF: Final = 3
 """Rank up to which hits have the line that fits best; of later ones only place and headings are shown."""
+_UNKNOWN: Final = 10
+"""Maximum number of unknown words that are listed."""
 _LAST: Final = 100
 """Tokens for the last line."""
 _FILE: Final = 5
@@ -76,7 +78,9 @@ class Paths:
         position = position_of(place) if lines is None else lines
         named = f"[{place.index}] " if place.index else ""
         where = f"{named}{self.name(place)}" + (f":{position}" if position else "")
-        return " | ".join(part for part in (where, " › ".join(place.title)) if part)
+        sender = getattr(place, "sender", None)
+        mail = ", ".join(filter(None, (sender and f"from {sender}", getattr(place, "date", None))))
+        return " | ".join(part for part in (where, " › ".join(place.title), mail) if part)
 
     def sources(self, places: Sequence[Place]) -> str:
         """Return the words that say which folders or files were indexed."""
@@ -132,7 +136,8 @@ def search_reply(hits: Hits, limit: int, tokens: int, paths: Paths) -> Reply:
     data = hits.to_json()
     rows = [paths.json(hit.to_json()) for hit in shown]
     first = _notes([NOTHING_FITS], ()) if hits.nothing_fits else []
-    notes = _notes([warning for warning in hits.warnings if warning != NOTHING_FITS], shown)
+    warnings = [warning for warning in hits.warnings if warning != NOTHING_FITS]
+    notes = _notes([*hits.notes, *warnings], shown)
     return Reply("\n\n".join([*first, *blocks, *notes]), {**data, "hits": rows})
 
 
@@ -156,13 +161,16 @@ def best_line(hit: Hit) -> str:
 def _no_hits(hits: Hits) -> str:
     if hits.reason == "below_min_score":
         return "No passage has that score: lower min_score, or leave it out."
-    return "Nothing was found: use other words, leave out glob and filter, or try grep and list."
+    words = ", ".join(f'"{word}"' for word in hits.unknown[:_UNKNOWN])
+    known = f" (no document has {words})" if words else ""
+    return f"Nothing was found{known}: use other words, leave out glob and filter, or try grep and list."
 
 
 def read_reply(excerpt: Excerpt, tokens: int, paths: Paths) -> Reply:
     """Return lines of a text, as many as fit."""
     rows = excerpt.text.split("\n")
-    room = tokens - _LAST - _size(paths.head(excerpt))
+    heads = "\n".join(head for _, head in excerpt.heads)
+    room = tokens - _LAST - _size(paths.head(excerpt)) - min(_size(heads), tokens // 2)
     sizes = (count_tokens(rows) + 1).tolist()
     count = 0
     while count < len(rows) and sizes[count] <= room:
@@ -185,7 +193,8 @@ def read_reply(excerpt: Excerpt, tokens: int, paths: Paths) -> Reply:
         shown = replace(excerpt, text=text, lines=lines)
     head = paths.head(shown)
     end = [f"[{'; '.join(notes)}]"] if notes else []
-    said = "\n".join([head, shown.text, *end, *_notes((), [shown])])
+    printed = "\n".join(row for _, row in shown.rows())
+    said = "\n".join([head, printed, *end, *_notes((), [shown])])
     return Reply(said, {"schema": "ketrag/text/1", **paths.json(shown.to_json())})
 
 
@@ -323,7 +332,7 @@ def answer_reply(answer: Answer) -> Reply:
         {"number": number, "document": passage.document, "text": passage.said} for number, passage in cited
     ]
     data = {"answer": answer.text, "reason": answer.reason, "citations": rows}
-    return Reply("\n".join([text, *lines, *(f"[{one}]" for one in answer.warnings)]), data)
+    return Reply("\n".join([text, *lines, *_notes([*answer.context.notes, *answer.warnings], ())]), data)
 
 
 def _theme(theme: Theme) -> str:

@@ -159,7 +159,9 @@ async def chat(call: Call) -> Response:
         )
     most = body.get("max_completion_tokens", body.get("max_tokens"))
     options = {} if most is None else {"tokens": most}
-    fields, question = fields_of({**body, "mode": mode}), _question(body["messages"])
+    # Chat programs add texts to what a person typed, so that marks in a message are not demands.
+    fields = fields_of({**body, "mode": mode, "literal": True})
+    question = _question(body["messages"])
     seconds = service.options.answer_seconds
     answering = Answering(service, entry, question, fields, seconds=seconds, **options)
     head = {"id": f"chatcmpl-{secrets.token_hex(12)}", "created": int(time.time()), "model": body["model"]}

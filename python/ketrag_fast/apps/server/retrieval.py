@@ -14,7 +14,9 @@ from ketrag_fast.query.query import MOST_HOPS, QueryFields
 
 LONGEST: Final = 20_000
 """Maximum characters of a question."""
-FIELDS: Final = ("mode", "budget", "top", "min_score", "explain", "newest", "filter", "hops", "deadline")
+FIELDS: Final = (
+    *("mode", "budget", "top", "min_score", "explain", "newest", "filter", "hops", "deadline", "literal"),
+)
 """Fields of a body that `Index.retrieve` takes under the same name."""
 _MOST: Final = 1000
 _LINES: Final = 10_000
@@ -37,6 +39,10 @@ def topics(service: Service) -> Shape:
         "min_score": Field("number", "minimum relevance of a passage", least=0, most=1),
         "explain": Field("boolean", "explain each passage"),
         "newest": Field("boolean", "newer documents first among passages of comparable relevance"),
+        "literal": Field(
+            "boolean",
+            "read the question as plain words: no phrases, exclusions, prefixes, fields or similar words",
+        ),
         "deadline": Field("number", "maximum seconds", least=0, most=service.options.deadline, above=True),
         "filter": Field(
             "any",
@@ -74,7 +80,10 @@ def endpoints(service: Service) -> list[Endpoint]:
         "glob": glob,
         "grep": Field("string", "only passages with a line that matches", least=1, most=_PATTERN),
         "snippets": Field("boolean", "add the lines that show the words of the query, with ranges to mark"),
-        **{name: shared[name] for name in ("index", "mode", "filter", "min_score", "deadline", "hops")},
+        **{
+            name: shared[name]
+            for name in ("index", "mode", "filter", "min_score", "deadline", "hops", "literal")
+        },
     }
     grep_shape = {
         "pattern": Field("string", "regular expression", required=True, least=1, most=_PATTERN),

@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 import math
 import operator
+import re
+import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -47,6 +49,18 @@ _SOURCES: Final = (
 )
 _PAUSE: Final = 0.02
 """Seconds between two checks while another thread reads the metadata."""
+
+
+_LETTERS: Final = str.maketrans(
+    {**dict(zip("łøđħŧı", "lodhti", strict=True)), "æ": "ae", "œ": "oe"},
+)
+"""Letters with strokes, which have no decomposition in Unicode."""
+
+
+def folded(text: str) -> str:
+    """Return a text without accents and case, as filters compare it."""
+    parts = unicodedata.normalize("NFKD", text.casefold().translate(_LETTERS))
+    return "".join(part for part in parts if not unicodedata.combining(part))
 
 
 def _unchecked() -> None:
@@ -118,6 +132,18 @@ class _Texts(_Listed):
         chosen[[self.numbers[value] for value in values if value in self.numbers]] = True
         return chosen[self.codes]
 
+    def containing(self, text: str) -> Bools:
+        """Return for each row whether its string contains a text at the beginning of a word.
+
+        Case, accents and the amount of white space do not matter.
+        """
+        words = map(re.escape, folded(text).split())
+        wanted = re.compile(r"(?<![^\W_])" + r"\s+".join(words))
+        chosen = np.zeros(len(self.numbers), bool)
+        for known, number in self.numbers.items():
+            chosen[number] = wanted.search(folded(known)) is not None
+        return chosen[self.codes]
+
     def ordered(self, name: str, value: Any) -> Bools:
         """Return for each row whether the comparison of its string with `value`, by code points, holds."""
         texts, ranks = self._sorted
@@ -153,6 +179,19 @@ class Columns:
     def fields(self) -> list[str]:
         """The names of the fields, sorted."""
         return sorted(self._columns)
+
+    def each_text(self, field: str) -> dict[int, str]:
+        """Return the text of a field by document, of documents that have one; the last one of several."""
+        found: dict[int, str] = {}
+        for column in self._columns.get(field, {}).values():
+            if isinstance(column, _Texts):
+                texts = list(column.numbers)
+                rows = zip(column.documents.tolist(), column.codes.tolist(), strict=True)
+                found |= {document: texts[code] for document, code in rows}
+            elif column.values.dtype != bool:
+                rows = zip(column.documents.tolist(), column.values.tolist(), strict=True)
+                found |= {document: f"{number:.0f}" for document, number in rows}
+        return found
 
     def _listed(self) -> str:
         """Return the end of an error about an unknown field: a list of the existing fields."""
@@ -198,8 +237,14 @@ class Columns:
             values = [value for value in one.values if kind_of(value) is kind]
             if not values:
                 continue
-            order = one.name in _ORDERS
-            rows = column.ordered(one.name, values[0]) if order else column.among(values)
+            if one.name in _ORDERS:
+                rows = column.ordered(one.name, values[0])
+            elif one.name != "$contains":
+                rows = column.among(values)
+            elif isinstance(column, _Texts):
+                rows = column.containing(str(values[0]))
+            else:
+                continue
             fits |= self._documents(column, rows)
         return ~fits if one.name in ("$ne", "$nin") else fits
 

@@ -25,7 +25,7 @@ MOST: Final = 10_000
 """Maximum size of a filter: each comparison, each of its values, and each `and`, `or`, `not`
 and empty mapping counts as 1.
 """
-COMPARISONS: Final = ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$exists")
+COMPARISONS: Final = (*("$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$contains", "$exists"),)
 _HINT: Final = 'such as \'year>=1990 and lang=en\', or {"year": {"$gte": 1990}, "lang": "en"}'
 
 
@@ -126,6 +126,8 @@ def _value(field: str, name: str, value: Any) -> Value:
         if not isinstance(value, bool):
             raise wrong(f"$exists of {field!r:.80} must be true or false")
         return value
+    if name == "$contains" and not (isinstance(value, str) and value.strip()):
+        raise wrong(f"~ of {field!r:.80} needs a text that is not empty")
     if isinstance(value, (bool, str)):
         return value
     if isinstance(value, (int, float)):
@@ -153,10 +155,20 @@ def kind_of(value: Value) -> type:
 
 
 LONGEST: Final = 100_000
-_NAMES: Final = {"=": "$eq", "==": "$eq", "!=": "$ne", "<": "$lt", "<=": "$lte", ">": "$gt", ">=": "$gte"}
-_TOKEN: Final = re.compile(
-    r"""\s*(?:(?P<quoted>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(?P<sign>==|!=|<=|>=|[=<>(),])|(?P<word>[^\s=<>!(),"']+))"""
-)
+_NAMES: Final = {
+    "=": "$eq",
+    "==": "$eq",
+    "!=": "$ne",
+    "<": "$lt",
+    "<=": "$lte",
+    ">": "$gt",
+    ">=": "$gte",
+    "~": "$contains",
+}
+_QUOTES: Final = r"""\s*(?:(?P<quoted>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|"""
+_TOKEN: Final = re.compile(_QUOTES + r"""(?P<sign>==|!=|<=|>=|[=<>~(),])|(?P<word>[^\s=<>~!(),"']+))""")
+_VALUE_TOKEN: Final = re.compile(_QUOTES + r"""(?P<sign>==|!=|<=|>=|[=<>(),])|(?P<word>[^\s=<>!(),"']+))""")
+"""A token where a value is expected: it may contain a tilde."""
 _INTEGER: Final = re.compile(r"[+-]?\d{1,300}")
 _NUMBER: Final = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 _JOINS: Final = ("and", "or", "not", "in", "exists")
@@ -171,6 +183,7 @@ def parse_filter(text: str) -> Condition:
     """Parse the short form: `year>=1990 and (lang=en or lang=de) and not draft=true`.
 
         FIELD = VALUE   also ==, !=, <, <=, >, >=;   FIELD in (VALUE, ...);   FIELD exists
+        FIELD ~ TEXT    a text with words that begin so, in any case and without accents
 
     A value is a number, `true`, `false`, a word, or a quoted string. `and` binds tighter than `or`. A text
     that starts with a brace is the long form in JSON. Raises InputError with the position of the mistake.
@@ -209,13 +222,13 @@ class _FilterParser:
         self._left = Allowance()
         self._next()
 
-    def _next(self) -> None:
+    def _next(self, token: re.Pattern[str] = _TOKEN) -> None:
         while self._at < len(self._text) and self._text[self._at].isspace():
             self._at += 1
         if self._at == len(self._text):
             self.kind, self.value = None, ""
             return
-        match = _TOKEN.match(self._text, self._at)
+        match = token.match(self._text, self._at)
         if match is None:
             raise wrong(f"cannot be read at character {self._at + 1}: {self._text[self._at : self._at + 40]}")
         self._at, self.kind = match.end(), match.lastgroup
@@ -229,9 +242,9 @@ class _FilterParser:
     def _is(self, word: str) -> bool:
         return self.kind == "word" and self.value.lower() == word
 
-    def _takes(self, sign: str) -> bool:
+    def _takes(self, sign: str, token: re.Pattern[str] = _TOKEN) -> bool:
         if self.kind == "sign" and self.value == sign:
-            self._next()
+            self._next(token)
             return True
         return False
 
@@ -273,18 +286,18 @@ class _FilterParser:
             return make_comparison(field, "$exists", [True], self._left)
         if self._is("in"):
             self._next()
-            if not self._takes("("):
+            if not self._takes("(", _VALUE_TOKEN):
                 raise self.unexpected("an opening bracket")
             values = [self._value()]
-            while self._takes(","):
+            while self._takes(",", _VALUE_TOKEN):
                 values.append(self._value())
             if not self._takes(")"):
                 raise self.unexpected("a comma or a closing bracket")
             return make_comparison(field, "$in", values, self._left)
         if self.kind != "sign" or self.value not in _NAMES:
-            raise self.unexpected("=, !=, <, <=, >, >=, in or exists")
+            raise self.unexpected("=, !=, <, <=, >, >=, ~, in or exists")
         name = _NAMES[self.value]
-        self._next()
+        self._next(_VALUE_TOKEN)
         return make_comparison(field, name, [self._value()], self._left)
 
     def _value(self) -> Value:

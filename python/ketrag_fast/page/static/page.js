@@ -210,7 +210,8 @@ function showColumns(contexts) {
   at("columns").replaceChildren(...contexts.map((context, column) => {
     const found = count(context.passages.length);
     const head = `${context.mode}: ${found} ${context.passages.length === 1 ? "passage" : "passages"}, ${count(context.tokens)} of ${count(context.budget)} tokens`;
-    const about = [context.reason && `no passages: ${context.reason}`, ...(context.warnings || [])].filter(Boolean).join(" · ");
+    const lacking = (context.unknown || []).length ? `no document has ${context.unknown.slice(0, 10).map((word) => `"${word}"`).join(", ")}` : "";
+    const about = [context.reason && `no passages: ${context.reason}`, lacking, ...(context.notes || []), ...(context.warnings || [])].filter(Boolean).join(" · ");
     const cards = context.passages.flatMap((one, place) => {
       const theme = themeOf(one);
       const heading = theme && theme !== themeOf(context.passages[place - 1] || {}) ? [made("h3", { class: "theme-of", dir: "auto" }, theme)] : [];
@@ -317,6 +318,8 @@ async function* events(reply) {
 }
 
 const PAUSE = 80;
+/** What a query with marks may contain: quotes, a prefix, a field, an exclusion. */
+const MARKS = /["“„«*:]|(^|\s)-/;
 let typed = 0;
 let pause = null;
 
@@ -331,7 +334,8 @@ function peek() {
   if (question.length < 2 || !mode || at("modes").querySelector("input:checked")) return;
   pause = setTimeout(async () => {
     try {
-      const context = data(await (await call("/v1/retrieve", { ...requestFor(question), mode })).text());
+      const literal = !MARKS.test(question); // the last word may be half a word, for which no similar one is sought
+      const context = data(await (await call("/v1/retrieve", { ...requestFor(question), mode, literal })).text());
       if (own !== typed) return;
       at("answer-part").hidden = true;
       showColumns([context]);

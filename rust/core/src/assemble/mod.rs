@@ -4,11 +4,13 @@
 mod recipe;
 mod request;
 mod searcher;
+mod typed;
 mod vote;
 
 pub use recipe::Share;
 pub use request::Request;
 pub use searcher::{Reply, Searcher};
+pub use typed::{Corrected, Matching, Term};
 
 #[cfg(test)]
 mod tests;

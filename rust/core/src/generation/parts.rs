@@ -190,6 +190,12 @@ impl<'a> Parts<'a> {
         Ok(self.places()?.document)
     }
 
+    /// Return the number of the language of each unit; `None` if all are English.
+    pub fn unit_languages(&self) -> Result<Option<Items<'a, u8>>> {
+        let name = format!("links.{UNIT_LANGUAGE}");
+        self.arrays.has(&name).then(|| self.arrays.lazy_exactly(&name, self.len)).transpose()
+    }
+
     /// Return the printable texts and titles.
     pub fn units(&self) -> Result<&Units<'a>> {
         once(&self.units, || {

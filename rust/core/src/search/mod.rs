@@ -9,5 +9,7 @@ pub mod fusion;
 pub mod keyword;
 pub mod knn;
 pub mod local;
+pub mod nearest;
 pub mod nodes;
+pub mod phrase_units;
 pub mod render;

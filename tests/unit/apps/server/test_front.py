@@ -66,6 +66,7 @@ BODIES += [
     {"question": QUESTION, "filter": "letters<4", "explain": False},
     {"question": QUESTION, "filter": "letters>1000"},
     {"question": QUESTION, "index": "ketrag", "deadline": 20},
+    {"question": '"an odd" -zzz', "literal": True},
 ]
 
 

@@ -45,6 +45,34 @@ def test_places_and_texts(index: Path, notes: Path, loopback: None) -> None:
         assert (data["lines"], data["text"]) == ([4, 6], "# Air\n\nThe zeppelin flew over the coast.")
 
 
+def test_queries_with_marks(index: Path, loopback: None) -> None:
+    """Both endpoints read marks, similar words are named, and `literal` switches all of it off."""
+    with running(index) as service, service.client() as client:
+
+        def search(query: str, **more: object) -> tuple[list[str], dict[str, object]]:
+            data = client.post("/v1/search", json={"query": query, **more}).json()
+            return [hit["document"] for hit in data["hits"]], data
+
+        def retrieve(question: str, **more: object) -> tuple[list[str], dict[str, object]]:
+            data = client.post("/v1/retrieve", json={"question": question, **more}).json()
+            return [one["document"] for one in data["passages"]], data
+
+        for ask in (search, retrieve):
+            assert ask('"the coast"')[0] == ["air.md"]
+            assert ask("zeppelin -ship")[0] == ["air.md"]
+            assert ask("coas* title:air")[0] == ["air.md"]
+            assert ask("zeppelin level:2")[0] == ["sea.md"]
+            assert sorted(ask('"the coast" zeppelin', literal=True)[0]) == ["air.md", "sea.md"]
+            names, data = ask("zepelin", mode="bm25")
+            assert sorted(names) == ["air.md", "sea.md"] and data["replaced"] == {"zepelin": "zeppelin"}
+            assert data["notes"] == ['no "zepelin": searched for zeppelin']
+            names, data = ask("zepelin", mode="bm25", literal=True)
+            assert (names, "replaced" in data, "unknown" in data) == ([], False, False)
+            assert ask("xyzzy", mode="bm25")[1]["unknown"] == ["xyzzy"]
+        many = client.post("/v1/retrieve", json={"questions": ['"the coast"', "zeppelin"]}).json()["contexts"]
+        assert [len(one["passages"]) for one in many] == [1, 2]
+
+
 def test_what_is_wrong(index: Path, loopback: None) -> None:
     with running(index) as service, service.client() as client:
         replies = {

@@ -1,0 +1,44 @@
+"""How a question is read: the text that passages are ranked by, and similar words for unknown ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from ketrag_fast.query.plan import QueryPlan
+from ketrag_fast.query.query import core_text
+from ketrag_fast.types import Context
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The text that passages are ranked by. `replaced` and `unknown` are those of `Context`."""
+
+    text: str
+    replaced: Mapping[str, str] = field(default_factory=dict)
+    unknown: tuple[str, ...] = ()
+
+
+def read_question(plan: QueryPlan, question: str) -> Reading:
+    """Return the text that passages are ranked by, with similar words for those that no document has."""
+    text = core_text(plan.ranked_text(question))
+    if plan.literal:
+        return Reading(text)
+    own = core_text(plan.plain_text(question))
+    found = plan.opened.searcher.correct(own)
+    if found is None:
+        return Reading(text)
+    words, corrected = found
+    replaced = {word: similar for word, similar in words if similar is not None}
+    unknown = tuple(word for word, _ in words)
+    return Reading(text.replace(own, corrected, 1) if replaced else text, replaced, unknown)
+
+
+def add_reading(plan: QueryPlan, reading: Reading, context: Context) -> Context:
+    """Return a context with notes about how its question was read."""
+    notes = [f'no "{word}": searched for {similar}' for word, similar in reading.replaced.items()]
+    notes += [] if plan.typed is None else plan.typed.notes
+    unknown = () if context.text else reading.unknown
+    if not notes and not unknown:
+        return context
+    return replace(context, notes=tuple(notes), replaced=reading.replaced, unknown=unknown)

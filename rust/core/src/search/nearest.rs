@@ -1,0 +1,341 @@
+//! The nearest words of an index for words that it does not contain: one edit away, or two for words of seven letters
+//! and more. An edit inserts, removes or replaces a letter, or exchanges two adjacent ones (optimal string alignment).
+//!
+//! The vocabulary is sorted, so it is read like a trie: keywords with a common beginning share its rows of the matrix of
+//! distances, and all keywords with a beginning that is too far away are skipped at once.
+
+use crate::rank::links_view::LinksView;
+use crate::text::detection::detect;
+use crate::text::folding::is_unspaced;
+use crate::text::languages::Language;
+use crate::text::lexical::Lexer;
+use crate::text::query_language::runs;
+use crate::text::strings::Strings;
+use std::cmp::Reverse;
+
+/// Minimum length in letters of words that are replaced. Words of three letters have neighbours in every index.
+const SHORTEST: usize = 4;
+/// Minimum length in letters of words that may be two edits away.
+const LONG: usize = 7;
+/// Number of words from which a query is a question. There, a word that no document has is often right and only means
+/// nothing to the index ("write" in a question about playwrights became "white"), so that only likely slips are replaced:
+/// one edit within a long word. In the polar example, 6 of 30 questions had a wrong replacement without this rule, and none has one with it.
+const QUESTION: usize = 6;
+/// Maximum length in letters.
+const LONGEST: usize = 40;
+/// Maximum number of words of a query that are replaced.
+const MOST: usize = 8;
+/// Maximum number of rows of the matrix of distances for one word, so that a query never waits longer than about 0.1 s.
+const MOST_ROWS: usize = 1_000_000;
+/// Units whose text is read for the spelling of a keyword.
+const READ: usize = 4;
+
+/// A word of a query that the index does not contain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unknown<'t> {
+    pub word: &'t str,
+    /// The nearest word, as the index's texts spell it, in lower case.
+    pub nearest: Option<String>,
+}
+
+/// Return the words of a query that the index does not contain, in order. `text` returns the title and the text of a
+/// unit, and its language.
+pub fn unknown_words<'t, 'a>(
+    links: &LinksView<'a>,
+    query: &'t str,
+    text: impl Fn(u32) -> Option<([&'a str; 2], Language)>,
+) -> Vec<Unknown<'t>> {
+    let mut lexer = Lexer::default();
+    let languages = match links.languages() {
+        [] => &[Language::ENGLISH],
+        languages => languages,
+    };
+    if !has_unknown(links, query, &mut lexer) {
+        return Vec::new();
+    }
+    let mut found: Vec<Unknown<'t>> = Vec::new();
+    let (mut is_foreign, mut is_question) = (None, None);
+    for word in runs(query).filter(|word| word.len() >= SHORTEST) {
+        if !is_unknown(links, word, &mut lexer) || found.iter().any(|one| one.word == word) {
+            continue;
+        }
+        // A question in a language that no text is in has many unknown words, which are not misspelt.
+        let foreign = *is_foreign.get_or_insert_with(|| {
+            let mut whole = Lexer::default();
+            whole.read(query);
+            !languages.contains(&detect(whole.lowers(0)))
+        });
+        let count = word.chars().count();
+        let may = !foreign && found.len() < MOST && (SHORTEST..=LONGEST).contains(&count);
+        let is_word = word.chars().all(|c| !c.is_numeric() && !is_unspaced(c));
+        let in_question = *is_question.get_or_insert_with(|| runs(query).nth(QUESTION - 1).is_some());
+        let nearest = match may && is_word {
+            true => nearest_keyword(links, word, languages, in_question, &mut lexer)
+                .and_then(|key| spelling(links, key, &text, &mut lexer)),
+            false => None,
+        };
+        found.push(Unknown { word, nearest });
+    }
+    found
+}
+
+/// Return the text with each unknown word replaced by its nearest word.
+pub fn replaced(query: &str, unknown: &[Unknown<'_>]) -> String {
+    let mut text = String::with_capacity(query.len());
+    let mut at = 0;
+    for word in runs(query) {
+        let start = word.as_ptr() as usize - query.as_ptr() as usize;
+        let nearest = unknown.iter().find(|one| one.word == word).and_then(|one| one.nearest.as_deref());
+        if let Some(nearest) = nearest {
+            text.push_str(&query[at..start]);
+            text.push_str(nearest);
+            at = start + word.len();
+        }
+    }
+    text.push_str(&query[at..]);
+    text
+}
+
+/// Return whether a text has a keyword that the index does not contain, which is quick for most queries.
+fn has_unknown(links: &LinksView<'_>, query: &str, lexer: &mut Lexer) -> bool {
+    lexer.read(query);
+    let mut has = false;
+    lexer
+        .query_roles(links.languages(), |keyword, _| has = has || links.keywords.position(keyword).is_none());
+    has
+}
+
+/// Return whether a word has keywords, and the index contains none of them.
+fn is_unknown(links: &LinksView<'_>, word: &str, lexer: &mut Lexer) -> bool {
+    lexer.read(word);
+    let (mut has_keywords, mut is_known) = (false, false);
+    lexer.query_roles(links.languages(), |keyword, _| {
+        has_keywords = true;
+        is_known |= links.keywords.position(keyword).is_some();
+    });
+    has_keywords && !is_known
+}
+
+/// Return the keyword that is nearest to a word: by distance, with the same first letter, in most units, first in the
+/// vocabulary.
+fn nearest_keyword(
+    links: &LinksView<'_>,
+    word: &str,
+    languages: &[Language],
+    in_question: bool,
+    lexer: &mut Lexer,
+) -> Option<u32> {
+    let is_long = word.chars().count() >= LONG;
+    if in_question && !is_long {
+        return None;
+    }
+    lexer.read(word);
+    let most = if is_long && !in_question { 2 } else { 1 };
+    let mut stems: Vec<(String, String)> = Vec::new();
+    for &language in languages {
+        lexer.keywords_in(language, |keyword| {
+            let (stem, mark) = keyword.split_once('@').unwrap_or((keyword, ""));
+            if !stems.iter().any(|one| (one.0.as_str(), one.1.as_str()) == (stem, mark)) {
+                stems.push((stem.to_owned(), mark.to_owned()));
+            }
+        });
+    }
+    let candidates = stems.iter().flat_map(|(stem, mark)| {
+        let first = stem.chars().next();
+        near(links.keywords, stem, mark, most).into_iter().filter_map(move |(key, distance)| {
+            let keyword = links.keywords.get(key as usize);
+            let is_other = keyword.chars().next() != first;
+            let own = keyword.split_once('@').map_or(keyword, |(own, _)| own);
+            let may = !in_question || !is_other && is_slip(stem, own);
+            may.then(|| (distance, is_other, Reverse(links.keyword_units.range(key as usize).len()), key))
+        })
+    });
+    candidates.min().map(|(.., key)| key)
+}
+
+/// Return whether two words that are one edit apart differ before their ends, or by a doubled last letter. Words that
+/// differ in their ends are often forms of each other, and both right: designer, designed.
+fn is_slip(a: &str, b: &str) -> bool {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let same = a.iter().zip(&b).take_while(|(x, y)| x == y).count();
+    let (shorter, longer) = if a.len() < b.len() { (&a, &b) } else { (&b, &a) };
+    match shorter.len() == longer.len() {
+        true => same + 1 < a.len(),
+        false => same < shorter.len() || shorter.last() == longer.last(),
+    }
+}
+
+/// Return the keywords with a language mark that are at most `most` edits away from a stem, with their distances.
+fn near(keywords: Strings<'_>, stem: &str, mark: &str, most: usize) -> Vec<(u32, usize)> {
+    let wanted: Vec<char> = stem.chars().collect();
+    let mut found = Vec::new();
+    // The letters of the current beginning, with their ends in bytes, and a row of distances after each.
+    let mut letters: Vec<(char, usize)> = Vec::new();
+    let mut rows: Vec<Vec<usize>> = vec![(0..=wanted.len()).collect()];
+    let (mut at, mut left) = (0, MOST_ROWS);
+    while at < keywords.len() && left > 0 {
+        let Ok(keyword) = std::str::from_utf8(keywords.bytes(at)) else { break };
+        let (own, own_mark) = keyword.split_once('@').unwrap_or((keyword, ""));
+        let same = letters.iter().zip(own.char_indices()).take_while(|((a, _), (_, b))| a == b).count();
+        letters.truncate(same);
+        rows.truncate(same + 1);
+        let start = letters.last().map_or(0, |&(_, end)| end);
+        let mut is_far = false;
+        for (offset, c) in own[start..].char_indices() {
+            let row = next_row(&rows, &letters, &wanted, c);
+            letters.push((c, start + offset + c.len_utf8()));
+            is_far = row.iter().all(|&distance| distance > most);
+            rows.push(row);
+            left = left.saturating_sub(1);
+            if is_far {
+                break;
+            }
+        }
+        if is_far {
+            let beginning = &keyword.as_bytes()[..letters.last().map_or(0, |&(_, end)| end)];
+            at = first_without(keywords, at, beginning);
+            continue;
+        }
+        let distance = rows.last().and_then(|row| row.last()).copied().unwrap_or(usize::MAX);
+        if distance <= most && own_mark == mark {
+            found.push((at as u32, distance));
+        }
+        at += 1;
+    }
+    found
+}
+
+/// Return the row of distances after one more letter.
+fn next_row(rows: &[Vec<usize>], letters: &[(char, usize)], wanted: &[char], c: char) -> Vec<usize> {
+    let before = &rows[rows.len() - 1];
+    let mut row = Vec::with_capacity(before.len());
+    row.push(before[0] + 1);
+    for (j, &own) in wanted.iter().enumerate() {
+        let replaced = before[j] + usize::from(own != c);
+        let mut least = replaced.min(before[j + 1] + 1).min(row[j] + 1);
+        let is_exchange = j > 0 && wanted[j - 1] == c && letters.last().is_some_and(|&(last, _)| last == own);
+        if is_exchange {
+            least = least.min(rows[rows.len() - 2][j - 1] + 1);
+        }
+        row.push(least);
+    }
+    row
+}
+
+/// Return the first keyword after `at` that does not begin with some bytes. It is usually close, so the steps grow.
+fn first_without(keywords: Strings<'_>, at: usize, beginning: &[u8]) -> usize {
+    let has = |at: usize| keywords.bytes(at).starts_with(beginning);
+    let (mut low, mut step) = (at + 1, 1);
+    while low + step <= keywords.len() && has(low + step - 1) {
+        low += step;
+        step *= 2;
+    }
+    let mut high = (low + step - 1).min(keywords.len());
+    while low < high {
+        let middle = (low + high) / 2;
+        match has(middle) {
+            true => low = middle + 1,
+            false => high = middle,
+        }
+    }
+    low
+}
+
+/// Return the shortest spelling of a keyword in the first units that have it, in lower case.
+fn spelling<'a>(
+    links: &LinksView<'a>,
+    key: u32,
+    text: &impl Fn(u32) -> Option<([&'a str; 2], Language)>,
+    lexer: &mut Lexer,
+) -> Option<String> {
+    let keyword = links.keywords.get(key as usize);
+    let mut best: Option<String> = None;
+    for &unit in links.keyword_units.row(key as usize).iter().take(READ) {
+        let (texts, language) = text(unit)?;
+        for word in texts.into_iter().flat_map(runs) {
+            let is_shorter = best.as_ref().is_none_or(|best| word.len() < best.len());
+            if is_shorter && has_keyword(word, keyword, language, lexer) {
+                best = Some(word.to_lowercase());
+            }
+        }
+    }
+    best
+}
+
+fn has_keyword(word: &str, keyword: &str, language: Language, lexer: &mut Lexer) -> bool {
+    lexer.read(word);
+    let mut has = false;
+    lexer.keywords_in(language, |one| has |= one == keyword);
+    has
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::strings::StringsBuf;
+    use proptest::prelude::*;
+
+    /// The definition of the distance, without sharing of rows.
+    fn distance(a: &[char], b: &[char]) -> usize {
+        let mut d = vec![vec![0; b.len() + 1]; a.len() + 1];
+        for i in 0..=a.len() {
+            for j in 0..=b.len() {
+                d[i][j] = match (i, j) {
+                    (0, j) => j,
+                    (i, 0) => i,
+                    _ => {
+                        let replaced = d[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+                        let mut least = replaced.min(d[i - 1][j] + 1).min(d[i][j - 1] + 1);
+                        if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                            least = least.min(d[i - 2][j - 2] + 1);
+                        }
+                        least
+                    }
+                };
+            }
+        }
+        d[a.len()][b.len()]
+    }
+
+    proptest! {
+        #[test]
+        fn finds_all_near_keywords(
+            words in prop::collection::btree_set("[abé]{1,6}(@de)?", 1..60), stem in "[abé]{1,7}", most in 1usize..3,
+        ) {
+            let strings: StringsBuf = words.iter().collect();
+            let chars = |text: &str| text.chars().collect::<Vec<char>>();
+            for mark in ["", "de"] {
+                let wanted: Vec<(u32, usize)> = words.iter().enumerate().filter_map(|(at, word)| {
+                    let (own, own_mark) = word.split_once('@').unwrap_or((word, ""));
+                    let distance = distance(&chars(own), &chars(&stem));
+                    (own_mark == mark && distance <= most).then_some((at as u32, distance))
+                }).collect();
+                prop_assert_eq!(near(strings.view(), &stem, mark, most), wanted);
+            }
+        }
+    }
+
+    #[test]
+    fn slips_are_before_the_end() {
+        for (a, b) in
+            [("gaskett", "gasket"), ("mashine", "machine"), ("expediton", "expedition"), ("kettel", "kettle")]
+        {
+            assert!(is_slip(a, b) && is_slip(b, a), "{a} {b}");
+        }
+        for (a, b) in [("designer", "designed"), ("rescued", "rescue"), ("machine", "machin")] {
+            assert!(!is_slip(a, b) && !is_slip(b, a), "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn words_are_replaced_where_they_are() {
+        let unknown = [
+            Unknown { word: "gaskett", nearest: Some("gasket".into()) },
+            Unknown { word: "zzzz", nearest: None },
+        ];
+        assert_eq!(
+            replaced("\"gaskett\", gasketts, zzzz gaskett!", &unknown),
+            "\"gasket\", gasketts, zzzz gasket!"
+        );
+    }
+}
