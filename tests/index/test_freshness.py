@@ -7,12 +7,13 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from ketrag_fast import Document, Index, Settings
+from ketrag_fast import Document, Index, Settings, _core
 from ketrag_fast.index import freshness
 from ketrag_fast.storage.known_files import stats_of
 from ketrag_fast.storage.layout import Layout
@@ -290,3 +291,35 @@ def test_what_cannot_be_read_keeps_its_documents(notes: Path, tmp_path: Path) ->
     (notes / "sub" / "c.md").write_text("# c\n\nNow about walruses.\n")
     assert "c.md" in run("search", "walruses", "--files").stdout
     assert run("index", "notes").returncode == 0
+
+
+def test_a_disk_that_hangs_is_answered_from_what_is_there(
+    index: Index, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Looking up a file of such a disk does not return."""
+    end = threading.Event()
+    monkeypatch.setattr(_core, "changed_files", lambda *_: end.wait(60))
+    monkeypatch.setattr(_core, "file_stats", lambda *_: end.wait(60))
+    monkeypatch.setattr(freshness, "LOOK", 0.1)
+    found = index.freshen()
+    assert not found.updated and "does a disk or a server not answer" in str(found.line)
+    assert index.search("penguins")
+    end.set()
+
+
+def test_a_full_disk_is_answered_from_what_is_there(
+    index: Index, notes: Path, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ketrag_fast.errors import StorageFull
+    from ketrag_fast.storage.tables import Tables
+
+    def refuse(*_: object, **__: object) -> None:
+        raise StorageFull("no space is left on the disk")
+
+    (notes / "a.md").write_text("# a\n\nOther words: walrus.\n")
+    with monkeypatch.context() as full:
+        full.setattr(Tables, "set_known_files", refuse)
+        found = index.freshen()
+    assert not found.updated and "no space is left" in str(found.line) and index.generation == 1
+    assert not index.search("walrus") and len(index.search("penguins")) == 3
+    assert index.freshen().updated and index.search("walrus")

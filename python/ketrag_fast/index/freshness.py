@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from ketrag_fast.base.time_limit import in_time
 from ketrag_fast.errors import IndexLocked, KetragError, ReadOnly
 from ketrag_fast.storage.layout import Layout
 
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 Refresh = Literal["auto", "always", "never"]
 QUICK: Final = 2.0
 """Maximum predicted seconds of an update that runs before a query is answered."""
+LOOK: Final = 3.0
+"""Maximum seconds to look up the files before a query: 100,000 take 0.2 s, and a hanging disk never ends."""
+_WAIT: Final = 1.0
+"""Maximum seconds to wait for another process that has just begun to change the index."""
+_POLL: Final = 0.02
 _NAMED: Final = 3
 """Files that a message names."""
 
@@ -35,6 +41,7 @@ class Freshness:
         updated: Whether the changes have been indexed.
         reason: Why changes have not been indexed, or why sources may not be read; None if there is no reason.
         files: Paths of the changed and added files, if they have not been indexed.
+        is_pending: Whether the changes can be indexed, but not before an answer.
 
     Examples:
         >>> index.freshen().changes
@@ -49,6 +56,7 @@ class Freshness:
     updated: bool = False
     reason: str | None = None
     files: tuple[str, ...] = ()
+    is_pending: bool = False
 
     @property
     def changes(self) -> int:
@@ -126,23 +134,26 @@ def freshen(folder: Path, how: Refresh, settings: Settings) -> Freshness:
     """
     if how == "never":
         return Freshness()
-    changes, stored = find(folder)
+    looked = find(folder) if how == "always" else in_time(lambda: find(folder), LOOK)
+    if looked is None:
+        return Freshness(reason="looking up its files takes too long: does a disk or a server not answer?")
+    changes, stored = looked
     if changes is None:
         return Freshness()
     found = _described(changes)
     if not changes.keys and not changes.needs_all:
         return found
-    reason = None
+    reason, is_pending = None, False
     if found.emptied:
         named = ", ".join(found.emptied[:_NAMED])
         reason = f"most files of {named} are gone: is a disk missing? `ketrag index` removes their documents"
-    elif how == "auto":
-        reason = None if _is_quick(folder, changes, stored) else "--fresh indexes them first"
+    elif how == "auto" and not _is_quick(folder, changes, stored):
+        reason, is_pending = "--fresh indexes them first", _is_local(stored)
     if reason is None:
         reason = _update(folder, settings, changes)
     if reason is None:
         return replace(found, updated=True, files=())
-    return replace(found, reason=reason if found.changes else found.reason)
+    return replace(found, reason=reason if found.changes else found.reason, is_pending=is_pending)
 
 
 _LOCAL_LLMS: Final = (None, "none", "heuristic")
@@ -164,8 +175,7 @@ def _is_quick(folder: Path, changes: FileChanges, settings: Mapping[str, Any]) -
     from ketrag_fast.building.file_changes import bytes_of
     from ketrag_fast.storage.generation import open_current
 
-    embedder = str(settings.get("embedder"))
-    if settings.get("llm") not in _LOCAL_LLMS or embedder.startswith("openai:"):
+    if not _is_local(settings):
         return False
     size = bytes_of(changes)
     manifest = open_current(Layout(folder), "sizes").manifest
@@ -178,22 +188,33 @@ def _is_quick(folder: Path, changes: FileChanges, settings: Mapping[str, Any]) -
     return seconds <= QUICK
 
 
+def _is_local(settings: Mapping[str, Any]) -> bool:
+    """Return whether an update sends nothing to an endpoint, which takes time and may cost money."""
+    return settings.get("llm") in _LOCAL_LLMS and not str(settings.get("embedder")).startswith("openai:")
+
+
 def _update(folder: Path, settings: Settings, changes: FileChanges) -> str | None:
     """Index the changes. Returns the reason if that fails, else None."""
     from ketrag_fast.base.config import Settings, names
     from ketrag_fast.index.building import build_index
+    from ketrag_fast.storage.lock import read_progress
 
     own = Settings(**{name: value for name, value in settings.given.items() if name in names("run")})
     keys = None if changes.needs_all else changes.keys
+    end = time.monotonic() + _WAIT
     try:
-        build_index((), folder, own, refresh=True, changed=keys)
-    except IndexLocked:
-        return "another process is changing the index"
+        while True:
+            try:
+                build_index((), folder, own, refresh=True, changed=keys)
+                return None
+            except IndexLocked:  # another process may be indexing the same changes
+                if time.monotonic() > end or read_progress(Layout(folder)) is not None:
+                    return "another process is changing the index"
+                time.sleep(_POLL)
     except ReadOnly:
         return "the index cannot be written"
     except KetragError as error:
         return f"they could not be indexed: {error.message}"
-    return None
 
 
 _WRONG = (KeyError, TypeError, ValueError, AttributeError, RecursionError)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
+from ketrag_fast.base.time_limit import in_time
 from ketrag_fast.errors import KetragError
 from ketrag_fast.storage.known_files import KnownFile, is_hidden_by_error, is_missing, stats_of
 from ketrag_fast.storage.layout import Layout
@@ -17,6 +18,8 @@ from ketrag_fast.types.locations import Location
 
 _PART: Final = re.compile(r"[#:][^/#:]*$")
 """The suffix that the id of a row or line has after its file name."""
+_LOOK: Final = 1.0
+"""Maximum seconds to look up the files of results."""
 _LINE: Final = re.compile(r":\d+")
 
 
@@ -46,7 +49,11 @@ class SourcePaths:
         """Return the files of documents by document. Documents that a program passed have no file."""
         found = {}
         specs, known = self._origins(dict.fromkeys(names))
-        stats = dict(zip(known, stats_of([file.path for file in known.values()]), strict=True))
+        looked = in_time(lambda: stats_of([file.path for file in known.values()]), _LOOK) or [
+            file.stat
+            for file in known.values()  # a disk that does not answer: nothing tells of changes
+        ]
+        stats = dict(zip(known, looked, strict=True))
         for name, spec in specs.items():
             base, file = base_of(spec), known.get(name)
             is_here = file is not None and (not is_missing(stats[name]) or is_hidden_by_error(file.path))

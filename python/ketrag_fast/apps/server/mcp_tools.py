@@ -58,8 +58,6 @@ _HINTED: Final = 200
 _EXCERPTS: Final = 0.8
 """Share of a result for excerpts; places and labels need the rest."""
 _DAY: Final = CacheHint(86_400_000)
-_CHECKED: Final = 2.0
-"""Seconds in which the files of an index are not compared again."""
 _INSTRUCTIONS: Final = """\
 Searches documents that are indexed on this machine ({indexes}), also PDFs, sheets and mails. \
 Start with `search`: a question in plain words finds passages, also those that answer it only together. \
@@ -398,12 +396,11 @@ class _Tools:
         """Index files that have changed, if that is quick; return what a model must know otherwise."""
         notes = []
         for entry in self._chosen(index):
-            found = entry.index.freshen(every=_CHECKED)
+            found = entry.index.freshen()
             if found.changes and not found.updated:
-                notes.append(
-                    f"[{entry.name}: {counted(found.changes, 'file')} changed since the index was built; "
-                    "`ketrag index` reads them]"
-                )
+                end = "they are being indexed" if found.is_pending else "`ketrag index` reads them"
+                count = counted(found.changes, "file")
+                notes.append(f"[{entry.name}: {count} changed since the index was built; {end}]")
         return notes
 
 

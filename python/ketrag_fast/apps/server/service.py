@@ -25,6 +25,9 @@ BATCH: Final = 32
 """Queries that a thread runs together."""
 _BUSY: Final = 1.0
 _CLOSING: Final = 3.0
+_PAUSES: Final = 20.0
+"""Times the duration of a check of all files that passes between two checks."""
+_AGAIN: Final = 30.0
 
 
 @dataclass(eq=False)
@@ -36,6 +39,23 @@ class OpenIndex:
     created: int
     answering: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
     writing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _later: float = 0.0
+
+    def keep_up(self) -> float:
+        """Index changed files, however long it takes, and return how long looking for them took, in seconds.
+
+        After a failure, such as a folder that cannot be written, it pauses for `_AGAIN` seconds.
+        """
+        begin = time.monotonic()
+        if begin < self._later:
+            return 0.0
+        found = self.index.freshen()
+        took = 0.0 if found.updated else time.monotonic() - begin
+        if found.is_pending:
+            found = self.index.freshen("always")
+        if found.reason is not None:
+            self._later = time.monotonic() + _AGAIN
+        return took
 
 
 class Indexes:
@@ -78,7 +98,7 @@ class Indexes:
 
     @contextlib.asynccontextmanager
     async def fresh(self, seconds: float) -> AsyncIterator[None]:
-        """Switch to new generations while the block runs, without delaying queries."""
+        """Index changed files and open new generations while the block runs, without delaying queries."""
         task = asyncio.create_task(self._stay_fresh(seconds))
         try:
             yield
@@ -88,13 +108,22 @@ class Indexes:
                 await task
 
     async def _stay_fresh(self, seconds: float) -> None:
-        """Look for new generations until cancelled. A damaged one is logged, and the old one stays in use."""
+        """Look for changed files and new generations until cancelled.
+
+        A damaged generation is logged, and the old one stays in use.
+        """
         errors: dict[str, str] = {}
+        pause = seconds
         while True:
-            await asyncio.sleep(seconds)
+            await asyncio.sleep(pause)
+            pause = seconds
             for entry in self:
+                before = entry.index.generation
                 try:
-                    if await asyncio.to_thread(entry.index.refresh, warm=True):
+                    await asyncio.to_thread(entry.index.refresh, warm=True)
+                    took = await asyncio.to_thread(entry.keep_up)
+                    pause = max(pause, _PAUSES * took)
+                    if entry.index.generation != before:
                         self.on_change()
                         log.info("index %s: generation %d", entry.name, entry.index.generation)
                     errors.pop(entry.name, None)

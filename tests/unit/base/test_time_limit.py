@@ -1,0 +1,24 @@
+"""Calls that do not return in time are left behind."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from ketrag_fast.base.time_limit import in_time
+
+
+def test_a_call_that_hangs_is_left_behind() -> None:
+    end = threading.Event()
+    begin = time.monotonic()
+    assert in_time(lambda: end.wait(60), 0.05) is None
+    assert time.monotonic() - begin < 30
+    end.set()
+
+
+def test_results_and_errors_are_passed_on() -> None:
+    assert in_time(lambda: [1], 5.0) == [1]
+    with pytest.raises(ZeroDivisionError):
+        in_time(lambda: 1 // 0, 5.0)
