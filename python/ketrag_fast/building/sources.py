@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import DocumentError, InputError
@@ -23,10 +23,12 @@ from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.source_files import base_of
 from ketrag_fast.storage.source_table import SourceRow
 from ketrag_fast.storage.source_trust import source_trust
-from ketrag_fast.storage.tables import Tables
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.documents import FORMAT, GENERATED
 from ketrag_fast.types.locations import problem_of
+
+if TYPE_CHECKING:
+    from ketrag_fast.storage.tables import Tables
 
 PathLike = str | os.PathLike[str]
 Source = PathLike | Document

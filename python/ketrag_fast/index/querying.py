@@ -113,10 +113,12 @@ def _matching(
     state: IndexState, chosen: Filter | None, allow: Filter | None, progress: Callback | None = None
 ) -> tuple[IndexState, Condition | None]:
     """Return the state of the documents that `allow` permits, and the condition of a filter."""
-    from ketrag_fast.base.filters import filter_condition
-
     state = state if allow is None else state.restricted_by(allow, progress)
-    return state, None if chosen is None else filter_condition(chosen)
+    if chosen is None:
+        return state, None
+    from ketrag_fast.base.filters import filter_condition  # it imports NumPy
+
+    return state, filter_condition(chosen)
 
 
 # ---------------------------------------------------------------- searches

@@ -93,6 +93,8 @@ _ROOT = re.compile(
 _MAIL = re.compile(rb"(?:[A-Za-z][A-Za-z-]{1,40}:[^\n]*\n(?:[ \t][^\n]*\n)*){3}")
 _MAN = re.compile(rb"^\.(?:TH|Dd|Dt)[ \t]", re.M)
 _MAN_SUFFIX = re.compile(r"\.[1-9][a-z]{0,8}")
+_MESSAGE = re.compile(rb"[^\n]{0,8}\d{1,4}[./-]\d")
+"""How a chat of WhatsApp begins: with a date."""
 _NO_TEXT = frozenset(
     (
         *(".css", ".svg", ".map", ".lock", ".pem", ".key", ".crt", ".ps", ".eps"),
@@ -115,6 +117,14 @@ def kind_of(file: SourceFile) -> str | None:
     if is_pointer(head) and file.suffix in BY_SUFFIX:
         raise DocumentError("a Git LFS pointer, not the file itself; `git lfs pull` fetches the file")
     found = _plain_kind(file, head)
+    if found == "jsonl":
+        from ketrag_fast.readers.sessions import is_session
+
+        return "session" if is_session(head) else found
+    if found == "text" and file.suffix == ".txt" and _MESSAGE.match(head):
+        from ketrag_fast.readers.chats import is_whatsapp
+
+        return "chat" if is_whatsapp(head) else found
     if file.data is not None or file.alone:
         return found
     return source_kind(

@@ -14,6 +14,7 @@ from ketrag_fast.base.safe_io import read_regular
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.decode import mark_of
 from ketrag_fast.readers.protocol import Item, Items, SourceFile, is_inside
+from ketrag_fast.readers.values import text_of_record
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.documents import DocumentBatch
 
@@ -213,8 +214,6 @@ def _read_table(file: SourceFile) -> tuple[dict[str, list[str]], list[Failure]]:
 
 
 ID_NAMES = ("_id", "id")
-_SHOWN = 8
-_LONGEST = 300
 
 
 def document_of(file: SourceFile, line: int, record: Mapping[str, Any]) -> Item:
@@ -226,9 +225,7 @@ def document_of(file: SourceFile, line: int, record: Mapping[str, Any]) -> Item:
         return file.failure(f"line {line}: the id must be a string or an integer", line)
     text, title, metadata = record.get("text"), record.get("title"), record.get("metadata")
     if text is None:
-        names = ", ".join(list(record)[:_SHOWN]) + (", ..." if len(record) > _SHOWN else "")
-        problem = f"line {line}: the field 'text' is missing (found: {names or 'no field'})"
-        return file.failure(problem[:_LONGEST], line)
+        return _without_text(file, line, str(name), record)
     if not isinstance(text, str):
         return file.failure(f"line {line}: text must be a string", line)
     if title is not None and not isinstance(title, str):
@@ -238,6 +235,15 @@ def document_of(file: SourceFile, line: int, record: Mapping[str, Any]) -> Item:
     if not text.strip() and not (title or "").strip():
         return file.failure(f"line {line}: the text is empty", line)
     return Document(str(name), text, title or "", metadata or {})
+
+
+def _without_text(file: SourceFile, line: int, name: str, record: Mapping[str, Any]) -> Item:
+    """Return a record without a text as a document that has its values, with their names."""
+    try:
+        text = text_of_record({key: value for key, value in record.items() if key not in ID_NAMES})
+    except DocumentError as error:
+        return file.failure(f"line {line}: {error}", line)
+    return Document(name, text, "") if text else file.failure(f"line {line}: the record has no values", line)
 
 
 def parse_line(file: SourceFile, line: int, text: str) -> Item:

@@ -9,17 +9,17 @@ from typing import Any, Final, NamedTuple
 
 from ketrag_fast.base.safe_xml import Handler, parse
 from ketrag_fast.errors import DocumentError
+from ketrag_fast.readers.chats import conversations
 from ketrag_fast.readers.html import plain_text
 from ketrag_fast.readers.jsonl import document_of
 from ketrag_fast.readers.plain_text import markdown_headings
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.text_builder import Heading, TextWriter, sections
+from ketrag_fast.readers.values import LARGEST, write_values
 from ketrag_fast.types import Document
 from ketrag_fast.types.locations import Locator
 
-LARGEST: Final = 200_000_000
 _PIECE: Final = 1 << 18
-_DEEPEST: Final = 200
 _MOST: Final = 2_000_000
 
 
@@ -31,6 +31,10 @@ def read_json(file: SourceFile) -> Iterator[Item]:
         data = json.loads(text)
     except json.JSONDecodeError as error:
         raise DocumentError(f"not JSON: {error.msg} (line {error.lineno}, column {error.colno})") from None
+    chats = conversations(file, data)
+    if chats is not None:
+        yield from chats
+        return
     if (
         isinstance(data, list)
         and data
@@ -40,7 +44,7 @@ def read_json(file: SourceFile) -> Iterator[Item]:
             yield document_of(file, number, record)
         return
     writer = TextWriter()
-    _walk(data, "$", "", writer, 0)
+    write_values(data, "$", "", writer, 0)
     title = data.get("title") if isinstance(data, dict) else None
     if not writer.text():
         yield file.failure("the file has no values")
@@ -51,41 +55,6 @@ def read_json(file: SourceFile) -> Iterator[Item]:
 def _check_size(file: SourceFile) -> None:
     if file.size() > LARGEST:
         raise DocumentError(f"the file is larger than {LARGEST:,} bytes")
-
-
-def _walk(value: Any, path: str, name: str, writer: TextWriter, depth: int) -> None:
-    """Write the values of an object as lines of one paragraph, then its nested values."""
-    if depth > _DEEPEST or writer.length > LARGEST:
-        raise DocumentError(f"nested more than {_DEEPEST} levels deep, or more than {LARGEST:,} characters")
-    if not isinstance(value, (dict, list)):
-        writer.paragraph(_line(name, value))
-        return
-    entries = (
-        list(value.items()) if isinstance(value, dict) else [(str(n), one) for n, one in enumerate(value)]
-    )
-    plain = [(key, one) for key, one in entries if not isinstance(one, (dict, list))]
-    if plain:
-        mark = writer.mark()
-        if isinstance(value, dict):
-            writer.paragraph("\n".join(_line(key, one) for key, one in plain))
-        else:
-            writer.paragraph(_line(name, ", ".join(_plain(one) for _, one in plain)))
-        writer.located(mark, "path", path)
-    for key, one in entries:
-        if isinstance(one, (dict, list)):
-            inner = f"{path}.{key}" if isinstance(value, dict) else f"{path}[{key}]"
-            _walk(one, inner, key if isinstance(value, dict) else name, writer, depth + 1)
-
-
-def _line(name: str, value: Any) -> str:
-    plain = _plain(value)
-    return f"{name}: {plain}" if name else plain
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, str):
-        return " ".join(value.split())
-    return json.dumps(value, ensure_ascii=False)
 
 
 def read_xml(file: SourceFile) -> Iterator[Item]:

@@ -23,6 +23,8 @@ Location = Mapping[str, Any]
 KINDS: Final = ("part", "sheet", "slide", "page", "cell", "heading", "symbol", "path", "line", "box")
 """Kinds of locators in the order in which a location lists them; kinds of other readers follow."""
 
+EXCHANGE: Final = "exchange"
+"""Kind of a locator for an exchange of a conversation, which is a section; its value is a number."""
 PAUSE: Final = 60
 """Minimum seconds between the times of two locators for the second one to start a new section."""
 MARKS: Final = ("markdown", "code", "lines")

@@ -81,7 +81,8 @@ def test_every_kind_has_a_sample() -> None:
     kinds = {BY_SUFFIX.get(f".{name.rpartition('.')[2]}", "man") for name in NAMES} | {"text"}
     codes = {"javascript", "tsx", "java", "go", "c", "code"}
     assert set(FORMATS) - kinds - codes == {
-        *("table", "jsonl", "old office", "plain html", "plain code", "source", "source markdown")
+        *("table", "jsonl", "old office", "plain html", "plain code", "source", "source markdown"),
+        *("session", "chat"),
     }
 
 

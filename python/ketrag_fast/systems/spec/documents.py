@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-from ketrag_fast.types.locations import PAUSE, Locator, is_mark, seconds_of, sort_locators
+from ketrag_fast.types.locations import EXCHANGE, PAUSE, Locator, is_mark, seconds_of, sort_locators
 
 if TYPE_CHECKING:
     import numpy as np
@@ -251,6 +251,8 @@ _HALF: Final = 400
 """Sections of one parent share a unit while they have at most as many characters as half a unit."""
 _MUCH: Final = 4
 _LONGEST: Final = 300
+_NAME_OF_EXCHANGE: Final = 100
+"""Characters of an exchange that its title is taken from."""
 
 Path = tuple[str, ...]
 
@@ -269,8 +271,12 @@ class SectionSpan:
 def parts_of(text: str, title: str, locators: Sequence[Locator]) -> list[SectionSpan]:
     """Return the sections of a document, in order and without gaps; a short document is one section.
 
-    Subtitles are cut at long pauses.
+    Subtitles are cut at long pauses, conversations between exchanges.
     """
+    exchanges = [one for one in sort_locators(locators) if one.kind == EXCHANGE]
+    if exchanges:
+        starts = [0, *(one.start for one in exchanges[1:]), len(text)]
+        return [SectionSpan(start, end, _of_exchange(text, start, title)) for start, end in pairwise(starts)]
     times = [one for one in sort_locators(locators) if one.kind == "time"]
     if times:
         later = (b.start for a, b in pairwise(times) if seconds_of(b.value) - seconds_of(a.value) > PAUSE)
@@ -287,6 +293,12 @@ def parts_of(text: str, title: str, locators: Sequence[Locator]) -> list[Section
         at = start
         found.append(SectionSpan(start, end, _title(title, path), lines))
     return found
+
+
+def _of_exchange(text: str, start: int, title: str) -> str:
+    """Return the title of an exchange: its first line without the name of who wrote it, and the title."""
+    line = text[start : start + _NAME_OF_EXCHANGE].split("\n", 1)[0].partition(": ")[2]
+    return title if not line or line.startswith(title[: len(line)] or "\0") else _title(title, (line,))
 
 
 def _stretches(text: str, marks: Sequence[Locator]) -> Iterator[tuple[int, int, Path]]:
