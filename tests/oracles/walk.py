@@ -52,6 +52,10 @@ class Sizes:
     best_partners: int = 10
     rest_partners: int = 10
     rest_steps: int = 3
+    cover: float = 9.0
+    """The weight of the share of the question that a pair covers, without vectors."""
+    stage1: float = 0.1
+    """The weight of stage 1 in the sum."""
     least_rarity: float = 0.0
     """Keywords less rare than this (idf / ln n) join nothing."""
     first: int = 2
@@ -60,7 +64,10 @@ class Sizes:
     direct: float = 0.0
     distinct: float = 0.7
     distinct_span: float = 0.2
-    """How much the direct match replaces the pairs, at most, if the candidates have few distinct subjects."""
+    """How much the direct match replaces the pairs, at most, if the documents have few distinct subjects."""
+    common_distinct: float = 0.0
+    common: float = 0.2
+    """What is added to `distinct` if mentioned subjects are this common or more; less in proportion."""
     unlinked: float = 0.0
     mentioning: float = 0.1
     """And if the question names no subject and fewer candidates than this share mention one."""
@@ -68,6 +75,10 @@ class Sizes:
     """The weight of the direct match where it replaces all pairs."""
     company: float = 0.0
     """The weight of what else of its document matches, where the direct match replaces all pairs."""
+    trust: float = 0.0
+    """What vectors weigh in addition for each deviation by which the nearest unit exceeds sqrt(2 ln n)."""
+    company_length: float = 0.0
+    """The share that is subtracted of the company which documents of this length have on average."""
 
 
 SKETCH = Sizes()
@@ -77,11 +88,17 @@ PRODUCT = Sizes(
     best_partners=8,
     rest_partners=8,
     rest_steps=1,
+    cover=10.5,
+    stage1=0.05,
     least_rarity=0.3,
     first_stage1=1.0,
     direct=1.0,
+    distinct=0.65,
+    common_distinct=0.2,
     unlinked=0.5,
     company=1.5,
+    company_length=1.0,
+    trust=1.5,
 )
 
 
@@ -133,11 +150,11 @@ class Pairs:
         rows: list[int],
         columns: list[int],
         vectors: Vectors | None,
-        least: float = 0.0,
+        sizes: Sizes,
     ) -> None:
         n, idf = len(corpus.subject), corpus.idf
         worth = {name: x / float(np.log(max(n, 2))) for name, x in idf.items()}
-        worth["keywords"][worth["keywords"] < least] = 0
+        worth["keywords"][worth["keywords"] < sizes.least_rarity] = 0
         for name in worth:
             worth[name][getattr(asked, name)] = 0
         # Of long questions the rarest keywords count.
@@ -145,7 +162,7 @@ class Pairs:
         terms = sorted(sorted(asked.keywords, key=lambda x: (-rarity[x], x))[:MAX_TERMS])
         weights = np.array([rarity[x] for x in terms])
         weights /= max(float(weights.sum()), 1e-9)
-        cover = 6.0 if vectors else 9.0
+        cover = 6.0 if vectors else sizes.cover
 
         def inside(unit: int) -> range:
             return range(corpus.first[unit], corpus.first[unit + 1])
@@ -192,26 +209,45 @@ class Pairs:
         self.weights = weights
 
 
-def _directness(corpus: WalkCorpus, asked: WalkQuestion, pool: list[int], sizes: Sizes) -> float:
-    """How much the direct match replaces the pairs, from 0 to 1, by the subjects of the candidates."""
-    subjects = [corpus.subject[u] for u in pool if corpus.subject[u] != NONE]
-    distinct = len(set(subjects)) / max(len(subjects), 0.6 * len(pool), 1)
-    few = sizes.direct * float(np.clip((sizes.distinct - distinct) / sizes.distinct_span, 0.0, 1.0))
-    if asked.subjects or 2 * len(subjects) < len(pool):
-        return few
+def _directness(
+    corpus: WalkCorpus, asked: WalkQuestion, pool: list[int], sizes: Sizes, documents: list[int]
+) -> float:
+    """How much the direct match replaces the pairs, from 0 to 1, by the subjects of the documents."""
+    together = {documents[u] for u in pool}
+    first: dict[int, int] = {}
+    for u in sorted(pool, key=lambda u: corpus.subject[u]):
+        if corpus.subject[u] != NONE:
+            first.setdefault(documents[u], corpus.subject[u])
+    distinct = len(set(first.values())) / max(len(first), 0.6 * len(together), 1)
     others = [set(np.flatnonzero(corpus.mentions[u]).tolist()) - {corpus.subject[u]} for u in pool]
+    units = corpus.units["subjects"].sum(axis=0)
+    shares = [min(float(units[s]) / (documents[-1] + 1), 1.0) for mentioned in others for s in mentioned]
+    common = sum(shares) / max(len(shares), 1)
+    least = sizes.distinct + sizes.common_distinct * min(common / sizes.common, 1.0)
+    few = sizes.direct * float(np.clip((least - distinct) / sizes.distinct_span, 0.0, 1.0))
+    if asked.subjects or 2 * len(first) < len(together):
+        return few
     share = sum(map(bool, others)) / max(len(pool), 1)
     return max(few, sizes.unlinked * max(1 - share / sizes.mentioning, 0.0))
 
 
-def _company(rows: list[int], direct: Array, documents: list[int]) -> Array:
-    """For each candidate the match of its better neighbour, plus that of the best other of its document."""
+def _company(rows: list[int], direct: Array, documents: list[int], fitted: float) -> Array:
+    """For each candidate the match of its better neighbour, plus that of the best other of its document.
+
+    Of this, the share `fitted` is subtracted of what candidates in documents of this length have on average.
+    """
     found = []
     for row in rows:
         beside = [u for u in (row - 1, row + 1) if 0 <= u < len(direct) and documents[u] == documents[row]]
         others = [u for u in rows if u != row and documents[u] == documents[row]]
         found.append(sum(max([0.0, *(float(direct[u]) for u in own)]) for own in (beside, others)))
-    return np.array(found)
+    company = np.array(found)
+    sizes = np.log([documents.count(documents[row]) for row in rows])
+    away = sizes - sizes.mean()
+    spread = float(away @ away)
+    slope = max(float(away @ (company - company.mean())) / spread, 0.0) if spread > 1e-9 else 0.0
+    result: Array = company - fitted * slope * away
+    return result
 
 
 def _chains(pairs: Pairs, places: list[int], direct: Array) -> Array:
@@ -257,7 +293,9 @@ def walk(
     bm25 = corpus.saturation[:, asked.keywords] * corpus.idf["keywords"][asked.keywords] * asked.weights
     direct = z(bm25.sum(axis=1))
     if vectors:
-        direct = z(z(vectors[0] @ vectors[2]) + direct)
+        near = z(vectors[0] @ vectors[2])
+        excess = max(float(near.max()) - float(np.sqrt(2 * np.log(n))), 0.0)
+        direct = z((1 + sizes.trust * excess) * near + direct)
     first, seen = spread(links, asked, round_score(direct)), np.ones(n, bool)
     if local:
         starts = seen if vectors else np.asarray(bm25.any(axis=1), bool)
@@ -269,11 +307,11 @@ def walk(
         order = [u for u in order if wanted[u]]
         chosen = {*order[: sizes.pool], *partners}
         pool = [int(u) for u in best_first(first) if int(u) in chosen]
-    direct_share = _directness(corpus, asked, pool, sizes)
-    weight = 0.1 + direct_share * (sizes.direct_stage1 - 0.1)
+    direct_share = _directness(corpus, asked, pool, sizes, documents or list(range(n)))
+    weight = sizes.stage1 + direct_share * (sizes.direct_stage1 - sizes.stage1)
     named = np.array([float(s in asked.subjects) for s in corpus.subject])
 
-    pairs = Pairs(corpus, asked, pool, partners, vectors, sizes.least_rarity)
+    pairs = Pairs(corpus, asked, pool, partners, vectors, sizes)
     shown = pairs.score.max(axis=1) + weight * first[pool] + 2.5 * named[pool] - 0.4 * lengths[pool]
     best = best_first(round_score(shown))
     winner, partner = pool[best[0]], partners[int(np.argmax(round_score(pairs.score[best[0]])))]
@@ -302,7 +340,7 @@ def walk(
     new = [*(pool[b] for b in best[: sizes.best_partners]), *map(int, rest_order[: sizes.rest_partners])]
     columns = list(dict.fromkeys([*partners, *new]))
 
-    pairs = Pairs(corpus, asked, rows, columns, vectors, sizes.least_rarity)
+    pairs = Pairs(corpus, asked, rows, columns, vectors, sizes)
     chain = _chains(pairs, [rows.index(c) for c in columns], weight * first[rows])
     scores = (1 - direct_share) * pairs.score.max(axis=1) + weight * first[rows] + 0.03 * rest[rows]
     scores += 0.16 * np.log(stepped[rows] + 1e-9) + 2.5 * named[rows]
@@ -311,7 +349,12 @@ def walk(
     if documents:
         together = [documents[u] for u in pool]
         share = sum(together.count(one) > 1 for one in together) / max(len(pool), 1)
-        scores += sizes.company * direct_share * share * _company(rows, round_score(direct), documents)
+        scores += (
+            sizes.company
+            * direct_share
+            * share
+            * _company(rows, round_score(direct), documents, sizes.company_length)
+        )
     scores = round_score(scores)
     if wanted is not None:
         kept = [at for at, row in enumerate(rows) if wanted[row]]

@@ -48,5 +48,5 @@ def bridges(links: Arrays, asked: WalkQuestion, unit: int, other: int, least: fl
 
 def worths(links: Arrays, asked: WalkQuestion, unit: int, partners: list[int]) -> list[float]:
     """The worth of the unit's pair with each partner, without vectors."""
-    pairs = Pairs(WalkCorpus.of(links), asked, [unit], partners, None, PRODUCT.least_rarity)
+    pairs = Pairs(WalkCorpus.of(links), asked, [unit], partners, None, PRODUCT)
     return [float(x) for x in pairs.score[0]]

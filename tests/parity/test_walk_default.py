@@ -264,6 +264,24 @@ def test_among_many_subjects_the_rest_of_the_document_does_not_count() -> None:
     assert found[1].tolist() == before[1].tolist()
 
 
+def test_subjects_are_counted_over_documents() -> None:
+    """Sections of long articles share their titles; the pairs count as if each had its own document."""
+    question, documents = "winter harbour engine voyage", np.arange(60) // 4
+    chance = np.random.default_rng(14)
+    words = ["harbour", "winter", "sledge", "engine", "letter", "museum", "island", "captain", "voyage"]
+    texts = [" ".join(chance.choice(words, 7)).capitalize() + f" Maud{(at + 7) % 15}." for at in range(60)]
+    links = build([(f"Maud{at // 4}", [text]) for at, text in enumerate(texts)])
+    lengths = np.log([len(text) + 1.0 for text in texts])
+    known = asked(links, question)
+    found = default(links, question, lengths, documents=documents)
+    same(found, slow(links, known, lengths, documents=documents.tolist()))
+    pairs = default(links, question, lengths, numbers={"direct": 0, "unlinked": 0})
+    assert found[1].tolist() == pairs[1].tolist()
+    alone = default(links, question, lengths)
+    assert alone[1].tolist() != pairs[1].tolist()
+    same(alone, slow(links, known, lengths))
+
+
 def test_documents_are_checked() -> None:
     links, lengths = sections(60)
     with pytest.raises(InputError, match="59 documents for 60 units"):

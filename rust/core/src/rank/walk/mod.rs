@@ -12,8 +12,8 @@
 //!
 //! A second hop is recognised by subjects: a unit has a subject, and other units mention it. In chats, code,
 //! web pages and manuals, units have no subject or share a few subjects, so the items that candidates share
-//! are coincidental. If the candidates of round 1 have few distinct subjects, the direct match therefore
-//! replaces the pairs, partly or wholly. Nothing changes for a collection in which each unit has its own
+//! are coincidental. If the documents of the candidates of round 1 have few distinct subjects, the direct match
+//! therefore replaces the pairs, partly or wholly; sooner if the subjects that they mention occur everywhere. Nothing changes for a collection in which each unit has its own
 //! subject. The direct match also counts more if the query names no subject and few candidates mention one.
 //! Abstracts are an example, because their titles do not occur in other texts. In such collections the
 //! document is better evidence: a unit gains if other units of its document match (`company`).
@@ -201,7 +201,7 @@ pub fn rank(
     let chains = task.round_two(&columns, early.len(), in_pool, &mut rows, &mut pairs)?;
     if let Some(documents) = documents.filter(|_| plan.company > 0.0) {
         let units: Vec<u32> = rows.iter().map(|row| row.unit).collect();
-        let company = company_of(documents, |unit| stage1.f(unit), &units);
+        let company = company_of(documents, |unit| stage1.f(unit), &units, plan.company_length);
         rows.iter_mut().zip(company).for_each(|(row, company)| row.company = company);
     }
     rows.retain(|row| leaves(mask, row.unit));

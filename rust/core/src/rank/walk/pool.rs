@@ -131,8 +131,10 @@ pub(crate) fn reach<'s>(
     if let Some(dense) = dense {
         dense.every_unit(direct, progress)?;
         let dense = Standard::of(direct);
+        let nearest = direct.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let weight = 1.0 + options.trust * trust(dense.z(nearest), n);
         for (u, x) in direct.iter_mut().enumerate() {
-            *x = dense.z(*x) + standard.z(words.get(u as u32));
+            *x = weight * dense.z(*x) + standard.z(words.get(u as u32));
         }
         let both = Standard::of(direct);
         direct.iter_mut().for_each(|x| *x = round_score(both.z(*x)));
@@ -166,6 +168,18 @@ pub(crate) fn reach<'s>(
     let rest = if options.exact { n - logs.len() } else { 0 };
     let spread = Standard::new(Moments::of(logs.iter().copied()).with(TINY.ln(), rest));
     Ok(Reach { n, every, words, direct, standard, arrived, spread, logs })
+}
+
+/// Return how much nearer the nearest of `n` units is than chance explains: the number of standard deviations
+/// by which its similarity exceeds the expected maximum of `n` normally distributed similarities, about
+/// sqrt(2 ln n), or 0.
+///
+/// It shows without labels how far to trust vectors. On code, paragraphs and articles the nearest unit is 1.2
+/// to 2.3 above, and vectors find more than keywords; on chats 0.4 to 0.8, and keywords find more. The
+/// rarity of the query's keywords, their coverage by the best unit, and the agreement of both rankings add
+/// nothing to it.
+fn trust(nearest: f64, n: usize) -> f64 {
+    (nearest - (2.0 * (n.max(1) as f64).ln()).sqrt()).max(0.0)
 }
 
 impl Reach<'_> {

@@ -21,6 +21,8 @@ pub(crate) struct Options {
     pub steps: usize,
     /// Number of nodes of each graph that pass mass on: those with the most mass.
     pub nodes: usize,
+    /// Additional weight of vectors if their nearest unit is nearer than chance explains.
+    pub trust: f64,
 }
 
 impl Options {
