@@ -15,6 +15,7 @@ import pytest
 from ketrag_fast import Index, Settings
 from ketrag_fast.errors import ConfigError, IndexDamaged, KetragError
 from ketrag_fast.index.health import examine
+from ketrag_fast.storage.arrays import BLOCKS
 from ketrag_fast.types import Document
 from tests import small_model
 from tests.process import command, ketrag, python
@@ -204,6 +205,7 @@ def test_the_doctor_finds_each_damage_and_changes_nothing(index: Path) -> None:
         "documents and caches: ok",
         "name of the published generation: ok",
         "generation 1: ok",
+        f"source: {index.parent / 'docs'} (confirmed)",
     ]
     array = max(array_files(index), key=lambda path: path.stat().st_size)
     whole = array.read_bytes()
@@ -222,6 +224,49 @@ def test_the_doctor_finds_each_damage_and_changes_nothing(index: Path) -> None:
         code, found = look()
         assert code == 4 and error in str(found["published"])
     assert ketrag("doctor", "-i", str(index / "nothing"), cwd=index.parent).code == 4
+
+
+def damages(index: Path) -> list[str]:
+    return [str(finding.error) for finding in examine(index) if finding.error is not None]
+
+
+def test_the_doctor_compares_block_hashes(tmp_path: Path) -> None:
+    """They are only read by queries, which then verify whole files."""
+    texts = (Document(f"d{n}", " ".join(f"w{n * 7 + k}" for k in range(400)), "t") for n in range(300))
+    Index.build(texts, tmp_path / "index").close()
+    (file, *_) = tmp_path.glob(f"index/gen-000001/*/{BLOCKS}")
+    whole = file.read_bytes()
+    assert not damages(tmp_path / "index")
+    for at in (0, 9, len(whole) // 2, len(whole) - 1):
+        file.unlink()  # a link to it may be elsewhere
+        file.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
+        (error,) = damages(tmp_path / "index")
+        assert BLOCKS in error, at
+    file.unlink()
+    assert BLOCKS in damages(tmp_path / "index")[0]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE settings SET value = '\"qerson\"' WHERE name = 'entity_types'",
+        "UPDATE settings SET name = 'seee' WHERE name = 'seed'",
+        "DELETE FROM settings WHERE name = 'seed'",
+        "UPDATE failures SET message = 'another'",
+        "DELETE FROM failures",
+        "UPDATE runs SET seconds = seconds + 1",
+        "UPDATE runs SET started = '2001' || substr(started, 5)",
+        "UPDATE runs SET report = replace(report, 'added', 'adddd')",
+        "UPDATE runs SET generation = 7",
+    ],
+)
+def test_the_doctor_compares_settings_failures_and_reports(change: str, source: Path, tmp_path: Path) -> None:
+    (source / "c.pdf").write_bytes(b"%PDF-1.7 no more")
+    Index.build(source, tmp_path / "index").close()
+    assert not damages(tmp_path / "index")
+    run_sql(tmp_path / "index", change)
+    (error,) = damages(tmp_path / "index")
+    assert "altered" in error
 
 
 def test_the_doctor_looks_at_what_is_kept_and_writes_nothing(source: Path, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,6 +36,14 @@ def descriptions_of(folder: Path) -> dict[str, str]:
             return opened.folder_descriptions()
     except KetragError:
         return {}
+
+
+def descriptions_with(described: Mapping[str, str], paths: Iterable[str | None]) -> dict[str, str]:
+    """Return the descriptions of the whole index, and of files and folders that contain one of the paths."""
+    shown = [path for path in paths if path is not None]
+    return {
+        key: text for key, text in described.items() if not key or any(_is_in(path, key) for path in shown)
+    }
 
 
 def describe(folder: Path, text: str | None, place: str | os.PathLike[str] | None) -> None:

@@ -120,8 +120,8 @@ def freshen_state(state: IndexState, how: Refresh | None, every: float) -> Fresh
     found = freshen(state.path, how or state.opened.settings.refresh, state.settings)
     if found.updated:
         state.refresh()
-    if state.allows:  # the caller may not see all files
-        found = replace(found, files=())
+    if state.allows:  # numbers of files and names of sources are not those of the permitted documents
+        found = Freshness(reason=None if found.changes else found.reason)
     state.checked = time.monotonic(), found
     return found
 

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import ConfigError, IndexDamaged, IndexMissing, KetragError
+from ketrag_fast.storage.arrays import check_hashes
 from ketrag_fast.storage.bundle import digest_of
 from ketrag_fast.storage.database import connect
 from ketrag_fast.storage.disk_usage import notes
@@ -94,7 +95,8 @@ def _lasting(layout: Layout, check: Callable[[Layout], None]) -> KetragError | N
 def _file_stamps(layout: Layout) -> list[tuple[int, int] | None]:
     """Return sizes and times of the files that a builder overwrites."""
     stamps: list[tuple[int, int] | None] = []
-    for path in (layout.tables, layout.tables.with_name(f"{layout.tables.name}-wal"), layout.current):
+    log = layout.tables.with_name(f"{layout.tables.name}-wal")
+    for path in (layout.tables, log, layout.current):
         try:
             state = path.stat()
         except OSError:
@@ -167,6 +169,8 @@ def _model(layout: Layout) -> None:
 
 def _generation(folder: Path) -> None:
     generation = open_generation(folder, "full")
+    for name, record in generation.manifest.stages.items():
+        check_hashes(generation.folder / name, record.files)
     try:
         reading_settings(Settings(), generation)
     except ConfigError as error:

@@ -696,9 +696,10 @@ class Index:
             >>> index.descriptions()
             {}
         """
-        from ketrag_fast.index.annotations import descriptions_of
+        from ketrag_fast.index.annotations import descriptions_of, descriptions_with
 
-        return descriptions_of(self._state.path)
+        found = descriptions_of(self._state.path)
+        return descriptions_with(found, self.files().paths) if found and self._state.allows else found
 
     @enough_memory()
     def themes(

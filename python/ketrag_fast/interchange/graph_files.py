@@ -210,6 +210,8 @@ def _put_json_line(stream: IO[bytes], rows: Iterable[Mapping[str, Any]]) -> None
 NEO4J_FILES: Final = ("nodes-", "relationships-", "README.md")
 """The prefixes of the files of an export."""
 _CSV_TYPES: Final = {"text": "", "int": ":long", "float": ":double", "ids": ":long[]"}
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\0", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""Beginnings of texts that spreadsheets take for formulas, also in full-width forms."""
 _README: Final = """# Graph `{graph}` of an index of ketrag-fast
 
 Run this in this folder, with the database stopped:
@@ -220,8 +222,8 @@ Run this in this folder, with the database stopped:
 
 {nodes:,} nodes, {edges:,} relationships. `units` are the numbers of the passages that a node comes from.
 
-The cells hold names and texts of documents exactly as they are. A spreadsheet may run a cell that begins with
-`=`, `+`, `-` or `@` as a formula, so don't open these files in one.
+A text that begins with `=`, `+`, `-`, `@`, a tab or a line end has an apostrophe before it, because a
+spreadsheet would run it as a formula. All other cells hold names and texts of documents as they are.
 """
 
 
@@ -264,10 +266,15 @@ def write_neo4j(part: GraphPart, folder: Path, tick: Tick) -> None:
 def quote(text: str) -> str:
     """Return a text as one cell: in quotes, with inner quotes doubled. NUL, which Neo4j refuses, is replaced.
 
+    A text that a spreadsheet would run as a formula gets an apostrophe before it (OWASP, "CSV injection").
+
     Examples:
         >>> quote('say "a",b')
         '"say ""a"",b"'
+        >>> quote("=1+1")
+        '"\'=1+1"'
     """
+    text = f"'{text}" if text.startswith(_FORMULA) else text
     return '"' + text.replace("\x00", "\ufffd").replace('"', '""') + '"'
 
 

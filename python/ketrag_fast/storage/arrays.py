@@ -354,6 +354,15 @@ def _are_right(path: Path, files: Mapping[str, FileRecord]) -> bool:
     )
 
 
+def check_hashes(folder: Path, files: Mapping[str, FileRecord]) -> None:
+    """Raise IndexDamaged if the block hashes of a stage do not belong to its files."""
+    if hash_ranges(files) and not _are_right(folder / BLOCKS, files):
+        raise IndexDamaged(
+            f"{folder / BLOCKS} does not match the files that it has hashes of",
+            hint="queries read whole files to verify them until the next build that changes the index",
+        )
+
+
 def open_hashes(folder: Path, files: Mapping[str, FileRecord]) -> dict[str, tuple[MappedFile, int]]:
     """Map the block hashes; return (mapping, start) per file with several blocks, nothing if damaged."""
     found = hash_ranges(files)

@@ -13,9 +13,9 @@ import sqlite3
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from ketrag_fast.storage.checksum import PURGED, hash_purged_id
+from ketrag_fast.storage.checksum import PURGED, hash_purged_id, text_digest
 from ketrag_fast.storage.database import Database
 from ketrag_fast.storage.document_table import DocumentTable
 from ketrag_fast.storage.document_texts import TEXTS_SCHEMA
@@ -63,6 +63,23 @@ CREATE TABLE source_seals (              -- checksums of `sources`: an altered p
 _PENDING_PURGE = "\0pending purge"
 """Name of the setting that a purge stores until it is complete; no setting of a build has this name."""
 
+_MARK: Final = ":"
+"""First character of the names of checksums in `settings`; no setting of a build begins with it."""
+_DECLARED: Final = f"{_MARK}declarations"
+_OF_A_BUILD: Final = f"name NOT LIKE '{_MARK}%' AND name != char(0) || '{_PENDING_PURGE[1:]}'"
+_SETTINGS: Final = f"{_MARK}settings"
+_FAILURES: Final = f"{_MARK}failures"
+_SEALED: Final = {
+    _SETTINGS: f"SELECT name, value FROM settings WHERE {_OF_A_BUILD} ORDER BY rowid",  # noqa: S608 - ours
+    _FAILURES: "SELECT document, code, message FROM failures ORDER BY rowid",
+}
+"""Queries of the rows whose checksums are stored in `settings`, by the name of the checksum."""
+_RUN_SEAL: Final = ', "seal": "'
+
+
+def _run_seal(*values: object) -> str:
+    return text_digest(list(map(repr, values)))
+
 
 def _prepare(path: Path, read_only: bool, db: sqlite3.Connection) -> None:
     found = int(db.execute("PRAGMA user_version").fetchone()[0])
@@ -73,6 +90,16 @@ def _prepare(path: Path, read_only: bool, db: sqlite3.Connection) -> None:
     db.execute("PRAGMA foreign_keys = ON")
     if found == 0:
         db.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}{TEXTS_SCHEMA}PRAGMA user_version = {FORMAT};COMMIT;")
+        names = ",".join(sorted(name for (name,) in db.execute("SELECT name FROM sqlite_schema")))
+        row = _DECLARED, f"{names} {_schema_seal(db, names)}"
+        db.execute("INSERT INTO settings VALUES (?, ?)", row)
+
+
+def _schema_seal(db: sqlite3.Connection, names: str) -> str:
+    """Return a checksum of the declarations of tables and indexes, whose names commas separate."""
+    rows = db.execute("SELECT name, type, tbl_name, sql FROM sqlite_schema ORDER BY name").fetchall()
+    wanted = set(names.split(","))
+    return text_digest([repr(tuple(row)) for row in rows if row[0] in wanted])
 
 
 def has_tables(path: Path) -> bool:
@@ -97,6 +124,29 @@ class Tables(DocumentTable):
         self.sources(), self.known(), self.failures(), self.settings()
         for number, report in self._db.execute("SELECT number, report FROM runs"):
             json_of(report, self.path, f"the report of run {number}")
+        self._check_seals()
+
+    def _check_seals(self) -> None:
+        """Raise IndexDamaged if settings, failures or reports of builds are not as they were stored."""
+        stored = dict(self._db.execute("SELECT name, value FROM settings").fetchall())
+        names, mark, seal = stored.get(_DECLARED, "").rpartition(" ")
+        if mark and seal != _schema_seal(self._db, names):
+            raise tables_damaged(self.path, "the declaration of a table is altered")
+        for name, query in _SEALED.items():
+            if name in stored and stored[name] != self._seal_of(query):
+                raise tables_damaged(self.path, f"the stored {name.removeprefix(_MARK)} are altered")
+        query = "SELECT number, started, seconds, generation, changed, report FROM runs"
+        for number, *values, report in self._db.execute(query):
+            plain, mark, seal = report.rpartition(_RUN_SEAL)
+            if mark and seal != f'{_run_seal(*values, plain)}"}}':
+                raise tables_damaged(self.path, f"the report of run {number} is altered")
+
+    def _seal_of(self, query: str) -> str:
+        return text_digest([repr(tuple(row)) for row in self._db.execute(query)])
+
+    def _store_seal(self, name: str) -> None:
+        row = name, self._seal_of(_SEALED[name])
+        self._db.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", row)
 
     def removed(self) -> set[str]:
         """Return the removed ids, which builds skip although a source still has them."""
@@ -118,12 +168,14 @@ class Tables(DocumentTable):
         self._db.execute("DELETE FROM failures")
         rows = ((f.document, f.code, f.message) for f in failures)
         self._db.executemany("INSERT INTO failures VALUES (?, ?, ?)", rows)
+        self._store_seal(_FAILURES)
 
     def replace_failures(self, documents: Iterable[str], failures: Iterable[Failure]) -> None:
         """Delete the failures of some documents, and add others."""
         self._db.executemany("DELETE FROM failures WHERE document = ?", ((name,) for name in documents))
         rows = ((f.document, f.code, f.message) for f in failures)
         self._db.executemany("INSERT INTO failures VALUES (?, ?, ?)", rows)
+        self._store_seal(_FAILURES)
 
     def failures(self) -> list[Failure]:
         """Return the failures in the order of reading."""
@@ -132,14 +184,14 @@ class Tables(DocumentTable):
 
     def set_settings(self, settings: Mapping[str, Any]) -> None:
         """Store the build settings of the build that starts."""
-        self._db.execute("DELETE FROM settings WHERE name != ?", (_PENDING_PURGE,))
+        self._db.execute(f"DELETE FROM settings WHERE {_OF_A_BUILD}")  # noqa: S608 - ours
         rows = ((name, json.dumps(value)) for name, value in settings.items())
         self._db.executemany("INSERT INTO settings VALUES (?, ?)", rows)
+        self._store_seal(_SETTINGS)
 
     def settings(self) -> dict[str, Any]:
         """Return the settings that `set_settings` stored."""
-        query = "SELECT name, value FROM settings WHERE name != ? ORDER BY rowid"
-        rows = self._db.execute(query, (_PENDING_PURGE,))
+        rows = self._db.execute(_SEALED[_SETTINGS])
         return {name: json_of(value, self.path, f"setting {name!r}") for name, value in rows}
 
     def pending_purge(self) -> set[str] | None:
@@ -158,7 +210,9 @@ class Tables(DocumentTable):
             self._db.execute("INSERT INTO settings VALUES (?, ?)", row)
 
     def add_run(self, started: str, seconds: float, generation: int, changed: bool, report: str) -> None:
-        """Add a row to the log of builds."""
+        """Add a row to the log of builds; `report` is a JSON object, to which a checksum is added."""
+        plain = report.rstrip().removesuffix("}")
+        report = f'{plain}{_RUN_SEAL}{_run_seal(started, seconds, generation, int(changed), plain)}"}}'
         self._db.execute(
             "INSERT INTO runs (started, seconds, generation, changed, report) VALUES (?, ?, ?, ?, ?)",
             (started, seconds, generation, int(changed), report),
@@ -187,6 +241,7 @@ class Tables(DocumentTable):
             for name in ("runs", "failures", "files", "file_readings"):
                 if name in there:
                     self._db.execute(f"DELETE FROM {name}")  # noqa: S608 - ours
+            self._store_seal(_FAILURES)
             plain = [name for name in self.removed() if not name.startswith(PURGED)]
             self._purge_sources(plain)
             self.set_removed(plain, removed=False)

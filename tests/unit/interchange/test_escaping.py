@@ -8,6 +8,7 @@ import json
 import re
 from xml.etree import ElementTree as ET
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,7 +34,20 @@ def test_xml(text: str) -> None:
 def test_csv(texts: list[str]) -> None:
     line = ",".join(quote(text) for text in texts) + "\n"
     (row,) = csv.reader(io.StringIO(line, newline=""), strict=True)
-    assert row == [text.replace("\0", "\ufffd") for text in texts]
+    assert row == [("'" if text.startswith(FORMULA) else "") + text.replace("\0", "\ufffd") for text in texts]
+    assert not any(cell.startswith(FORMULA) for cell in row)
+
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\0", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""What spreadsheets run (OWASP, "CSV injection"), and NUL, which some of them drop."""
+
+
+@pytest.mark.parametrize(
+    "text", ["=HYPERLINK(1)", "+1", "-1+2", "@SUM(1)", "\t=1", "\r=1", "\uff1d1", "\0=1"]
+)
+def test_no_cell_is_a_formula(text: str) -> None:
+    (row,) = csv.reader(io.StringIO(quote(text) + "\n", newline=""), strict=True)
+    assert row[0].startswith("'")
 
 
 @given(st.lists(TEXTS))

@@ -159,7 +159,10 @@ def _line(value: Any) -> str:
 
 _DAMAGED: Final = 4
 """The exit code of a damaged index."""
-_NAMES: Final = {"tables": "documents and caches", "published": "name of the published generation"}
+_NAMES: Final = {
+    "tables": "documents and caches",
+    "published": "name of the published generation",
+}
 
 
 class Doctor(Command):

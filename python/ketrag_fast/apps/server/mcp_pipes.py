@@ -1,4 +1,4 @@
-"""MCP over standard input and output: every request gets its reply.
+"""MCP over standard input and output, and over HTTP: every request gets its reply.
 
 The transport of the `mcp` package logs a line that it cannot parse and drops it, and the client waits for a
 reply in vain. It also ends with its input, so that requests of a shell's pipe would get no reply.
@@ -7,7 +7,9 @@ reply in vain. It also ends with its input, so that requests of a shell's pipe w
 from __future__ import annotations
 
 import json
-from typing import Any, Final, Self
+import os
+from collections.abc import AsyncIterator
+from typing import Any, Final, Self, TextIO
 
 import anyio
 from mcp.server.mcpserver import MCPServer
@@ -24,8 +26,11 @@ from mcp.types import (
     JSONRPCResponse,
 )
 from pydantic import ValidationError
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _CANCELLED: Final = "notifications/cancelled"
+_BAD_ID: Final = "bad_request: the id must be an integer or a short string"
 _LONGEST_ID: Final = 1000
 _LONGEST_WAIT: Final = 600.0
 """Seconds that an answer may take after the end of the input."""
@@ -34,9 +39,77 @@ _LONGEST_WAIT: Final = 600.0
 async def serve_pipes(server: MCPServer[Any]) -> None:
     """Serve until standard input ends and all of its requests have a reply."""
     inner = server._lowlevel_server  # what `run_stdio_async` runs; it takes no streams
-    async with stdio_server() as (messages, replies):
+    lines: Any = _Lines(_claim_input())
+    async with stdio_server(stdin=lines) as (messages, replies):
         answers = _Replies(replies)
         await inner.run(_Messages(messages, answers), answers, inner.create_initialization_options())
+
+
+def _claim_input() -> TextIO:
+    """Return standard input as lines, and let other code and child processes read an empty input instead."""
+    own = os.dup(0)
+    empty = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(empty, 0)
+    os.close(empty)
+    return open(own, encoding="utf-8", errors="replace", closefd=False)
+
+
+class _Lines:
+    """The lines of a file; a request with an invalid id becomes a line that the transport refuses.
+
+    The transport would take such a request for a notification, to which nobody replies.
+    """
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = anyio.wrap_file(file)
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        async for line in self._file:
+            data = json_or_none(line)
+            yield json.dumps([data]) if has_bad_id(data) else line
+
+
+def json_or_none(text: str | bytes) -> Any:
+    """Return parsed JSON; None for a text that is not JSON."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def has_bad_id(data: Any) -> bool:
+    """Return whether a message is a request whose id is neither an integer nor a short string."""
+    return isinstance(data, dict) and "method" in data and "id" in data and not _is_id(data["id"])
+
+
+class RequestIds:
+    """The same for streamable HTTP: a request with an invalid id gets status 400 and an error."""
+
+    def __init__(self, app: ASGIApp, most: int) -> None:
+        self._app, self._most = app, most
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Read the body of a request, and pass it on unless its id is invalid."""
+        if scope["type"] != "http" or scope["method"] != "POST":
+            await self._app(scope, receive, send)
+            return
+        messages: list[Message] = []
+        size, is_whole = 0, False
+        while size <= self._most and not is_whole:  # a longer body is refused by the transport
+            messages.append(await receive())
+            size += len(messages[-1].get("body", b""))
+            is_whole = not messages[-1].get("more_body", False)
+        data = json_or_none(b"".join(message.get("body", b"") for message in messages)) if is_whole else None
+        if has_bad_id(data):
+            reply = _error(None, INVALID_REQUEST, _BAD_ID).model_dump_json(by_alias=True)
+            await Response(reply, 400, media_type="application/json")(scope, receive, send)
+            return
+        messages.reverse()
+
+        async def again() -> Message:
+            return messages.pop() if messages else await receive()
+
+        await self._app(scope, again, send)
 
 
 class _Stream:
@@ -139,13 +212,15 @@ def error_reply(error: Exception) -> JSONRPCError | None:
         data = json.loads(line) if isinstance(line, (str, bytes)) else line
     except (ValueError, RecursionError):
         return _error(None, PARSE_ERROR, "bad_json: the line is not JSON")
+    if isinstance(data, list) and has_bad_id(data[0] if len(data) == 1 else None):
+        data = data[0]  # from `_Lines`
     if not isinstance(data, dict) or not isinstance(data.get("method"), str):
         return _error(None, INVALID_REQUEST, "bad_request: the line is not a JSON-RPC request")
     if "id" not in data:
         return None
     number = data["id"]
     if not _is_id(number):
-        return _error(None, INVALID_REQUEST, "bad_request: the id must be an integer or a short string")
+        return _error(None, INVALID_REQUEST, _BAD_ID)
     if not _is_unicode(json.dumps(data, ensure_ascii=False)):
         message = "bad_request: a string has a lone surrogate (\\ud800 to \\udfff); send valid Unicode"
         return _error(number, INVALID_PARAMS, message)

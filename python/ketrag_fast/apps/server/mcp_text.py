@@ -1,15 +1,21 @@
-"""Results of the tools as text for a model: short, cut at a number of tokens, and with a way to get more."""
+"""Results of the tools as text for a model: short, cut at a number of tokens, and with a way to get more.
+
+Documents may hold text that imitates a result. Texts of several lines are therefore between fences that are
+longer than any run of backticks in them, and other texts are printed as one line after a mark. So the server
+writes each line of a reply outside the fences.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, groupby
 from typing import Any, Final
 
-from ketrag_fast.apps.cli.terminal import display_path
+from ketrag_fast.apps.cli.terminal import display_path, one_line, quote_source_lines
 from ketrag_fast.kernels import count_tokens
 from ketrag_fast.types import Answer, Context, Excerpt, Files, Hit, Hits, Match, Passage, Place, Theme, Themes
 from ketrag_fast.types.contexts import NOTHING_FITS
@@ -31,6 +37,10 @@ _LAST: Final = 100
 """Tokens for the last line."""
 _FILE: Final = 5
 """Tokens that a file of a list has at least."""
+_FENCES: Final = 12
+"""Tokens that the fences of a text take at most."""
+_LONGEST_FENCE: Final = 12
+_RUNS: Final = re.compile("`{3,}")
 _LEVELS: Final = 2
 _THEME: Final = ("id", "terms", "passages", "document_count")
 _FOLDERS: Final = 60
@@ -74,18 +84,18 @@ class Paths:
         return document
 
     def head(self, place: Place, lines: str | None = None) -> str:
-        """Return the first line of a place: path, position, and the headings above it."""
+        """Return the first line of a place: path, position, and the headings above it, without line ends."""
         position = position_of(place) if lines is None else lines
         named = f"[{place.index}] " if place.index else ""
         where = f"{named}{self.name(place)}" + (f":{position}" if position else "")
         sender = getattr(place, "sender", None)
         mail = ", ".join(filter(None, (sender and f"from {sender}", getattr(place, "date", None))))
-        return " | ".join(part for part in (where, " › ".join(place.title), mail) if part)
+        return one_line(" | ".join(part for part in (where, " › ".join(place.title), mail) if part))
 
     def sources(self, places: Sequence[Place]) -> str:
         """Return the words that say which folders or files were indexed."""
         found = list(dict.fromkeys(place.source for place in places if place.source is not None))
-        return f" of {', '.join(map(display_path, found[:3]))}" if found and self.local else ""
+        return one_line(f" of {', '.join(map(display_path, found[:3]))}") if found and self.local else ""
 
     def json(self, row: dict[str, Any]) -> dict[str, Any]:
         """Return the JSON form of a place, without paths for other machines."""
@@ -112,9 +122,9 @@ def search_reply(hits: Hits, limit: int, tokens: int, paths: Paths) -> Reply:
     for hit in hits:
         head = paths.head(hit) + f" | {hit.score:.2f}"
         if hit.description is not None and all(hit.description != one.description for one in shown):
-            head += f"\n({hit.description})"
-        line = "" if hit.rank > BRIEF else best_line(hit)
-        full = f"{head}\n{hit.text.strip()}"
+            head += f"\n({one_line(hit.description)})"
+        line = "" if hit.rank > BRIEF else one_line(best_line(hit))
+        full = f"{head}\n{fenced(hit.text.strip())}"
         is_whole = len(shown) < WHOLE and _size(full) <= room
         block = full if is_whole else f"{head}\n… {line}" if line else head
         cost = _size(block) + 1
@@ -132,7 +142,7 @@ def search_reply(hits: Hits, limit: int, tokens: int, paths: Paths) -> Reply:
             said.append(f"{len(hits.hits) - len(shown)} more need max_tokens above {tokens}")
         elif len(hits.hits) == limit < MOST_HITS:
             said.append(f"limit={min(2 * limit, MOST_HITS)} shows more results")
-        blocks.append(f"[{'; '.join(said)}]")
+        blocks.append(one_line(f"[{'; '.join(said)}]"))
     data = hits.to_json()
     rows = [paths.json(hit.to_json()) for hit in shown]
     first = _notes([NOTHING_FITS], ()) if hits.nothing_fits else []
@@ -153,6 +163,24 @@ def _how_to_read(hit: Hit, paths: Paths) -> str:
     )
 
 
+def fenced(text: str) -> str:
+    """Return a text between two fences that it cannot imitate.
+
+    A text with a very long run of backticks has a mark before each of its lines instead.
+
+    Examples:
+        >>> print(fenced("The Fram"))
+        ```
+        The Fram
+        ```
+    """
+    longest = max(map(len, _RUNS.findall(text)), default=2)
+    if longest >= _LONGEST_FENCE:
+        return "\n".join(f"> {line}" for line in text.splitlines())
+    fence = "`" * (longest + 1)
+    return f"{fence}\n{text}\n{fence}"
+
+
 def best_line(hit: Hit) -> str:
     """Return the line of a snippet that has most words of the query."""
     return max(hit.snippet, key=lambda line: len(line.marks)).text if hit.snippet else ""
@@ -170,7 +198,7 @@ def read_reply(excerpt: Excerpt, tokens: int, paths: Paths) -> Reply:
     """Return lines of a text, as many as fit."""
     rows = excerpt.text.split("\n")
     heads = "\n".join(head for _, head in excerpt.heads)
-    room = tokens - _LAST - _size(paths.head(excerpt)) - min(_size(heads), tokens // 2)
+    room = tokens - _LAST - _FENCES - _size(paths.head(excerpt)) - min(_size(heads), tokens // 2)
     sizes = (count_tokens(rows) + 1).tolist()
     count = 0
     while count < len(rows) and sizes[count] <= room:
@@ -192,9 +220,9 @@ def read_reply(excerpt: Excerpt, tokens: int, paths: Paths) -> Reply:
     else:
         shown = replace(excerpt, text=text, lines=lines)
     head = paths.head(shown)
-    end = [f"[{'; '.join(notes)}]"] if notes else []
+    end = [one_line(f"[{'; '.join(notes)}]")] if notes else []
     printed = "\n".join(row for _, row in shown.rows())
-    said = "\n".join([head, printed, *end, *_notes((), [shown])])
+    said = "\n".join([head, fenced(printed), *end, *_notes((), [shown])])
     return Reply(said, {"schema": "ketrag/text/1", **paths.json(shown.to_json())})
 
 
@@ -211,7 +239,7 @@ def grep_reply(matches: Sequence[Match], limit: int, tokens: int, paths: Paths) 
     ):
         begun = False
         for match in group:
-            block = ("" if begun else f"{name}\n") + f"{position_of(match)}: {match.line.text}"
+            block = ("" if begun else f"{name}\n") + f"{position_of(match)}: {one_line(match.line.text)}"
             cost = _size(block) + 1
             if cost > room:
                 room = 0
@@ -243,7 +271,8 @@ def list_reply(
     `described` has the descriptions of folders by path.
     """
     total = sum(len(own) for _, own in files)
-    about = [f"[{display_path(path)}: {text}]" for path, text in described.items()] if paths.local else []
+    shown_folders = described.items() if paths.local else ()
+    about = [one_line(f"[{display_path(path)}: {text}]") for path, text in shown_folders]
     while about and _size("\n".join(about)) > tokens // 3:
         about.pop()
     room = tokens - _LAST - _size("\n".join(about))
@@ -260,13 +289,16 @@ def list_reply(
             )
     rows = [(name, *row) for name, own in files for row in _folders(paths.names(own))]
     lines = [
-        f"{f'[{name}] ' if name else ''}{folder}/ {counted(count, 'file')}" for name, folder, count in rows
+        one_line(f"{f'[{name}] ' if name else ''}{folder}/ {counted(count, 'file')}")
+        for name, folder, count in rows
     ]
     sizes = accumulate((count_tokens(lines) + 1).tolist())
     shown = sum(size <= room for size in sizes)
     more = f"; {len(rows) - shown} more folders are not shown" if shown < len(rows) else ""
     below = paths.sources([own[0] for _, own in files if len(own)])
-    end = f'[{counted(total, "file")}{below}{more}; list(glob="{rows[0][1]}/**") shows those of a folder]'
+    end = one_line(
+        f'[{counted(total, "file")}{below}{more}; list(glob="{rows[0][1]}/**") shows those of a folder]'
+    )
     folders = [{"folder": folder, "files": count, "index": name} for name, folder, count in rows[:shown]]
     return Reply("\n".join([*about, *lines[:shown], end]), {**data, "folders": folders})
 
@@ -283,8 +315,10 @@ def themes_reply(themes: Themes, chosen: Theme | None, tokens: int) -> Reply:
         lines.append(_theme(chosen))
         lines += [] if chosen.summary is None else [f"{chosen.summary.title}: {chosen.summary.text}"]
         lines += [f'"{one.text}" ({one.document})' for one in chosen.quotes]
+        lines = [one_line(line) for line in lines]
         lines += [
-            f"{one.document} | {one.title} | {counted(one.passages, 'passage')}" for one in chosen.documents
+            one_line(f"{one.document} | {one.title} | {counted(one.passages, 'passage')}")
+            for one in chosen.documents
         ]
         lines += [_theme(theme) for theme in chosen.themes]
         end = "read(path) shows a document, search finds passages"
@@ -305,10 +339,11 @@ def survey_reply(context: Context, tokens: int) -> Reply:
     for passage in context.passages:
         lines = passage.location.get("lines")
         head = f"{passage.document}:{lines[0]}" if lines else passage.document
-        block = f"{head} | {passage.title}\n{passage.text}" if passage.title else f"{head}\n{passage.text}"
+        head = one_line(f"{head} | {passage.title}" if passage.title else head)
+        block = f"{head}\n{fenced(passage.text)}"
         own = next((str(reason["theme"]) for reason in passage.why if "theme" in reason), None)
         if own != label:
-            block = f"## {own}\n{block}"
+            block = one_line(f"## {own}") + f"\n{block}"
         cost = _size(block) + 2
         if cost > room:
             break
@@ -326,8 +361,8 @@ def survey_reply(context: Context, tokens: int) -> Reply:
 def answer_reply(answer: Answer) -> Reply:
     """Return an answer and the documents that it cites."""
     cited = [(one.number, one.passage) for one in answer.citations]
-    lines = [f"[{number}] {passage.document} | {passage.title}" for number, passage in cited]
-    text = answer.text or "There is no answer: use search to see the passages."
+    lines = [one_line(f"[{number}] {passage.document} | {passage.title}") for number, passage in cited]
+    text = quote_source_lines(answer.text) or "There is no answer: use search to see the passages."
     rows = [
         {"number": number, "document": passage.document, "text": passage.said} for number, passage in cited
     ]
@@ -337,7 +372,7 @@ def answer_reply(answer: Answer) -> Reply:
 
 def _theme(theme: Theme) -> str:
     size = f"{counted(theme.passages, 'passage')} in {counted(theme.document_count, 'document')}"
-    return f"{'  ' * theme.id.count('.')}{theme.id} | {', '.join(theme.terms)} | {size}"
+    return one_line(f"{'  ' * theme.id.count('.')}{theme.id} | {', '.join(theme.terms)} | {size}")
 
 
 def _file(place: Place, paths: Paths) -> dict[str, Any]:
@@ -367,7 +402,7 @@ def _notes(warnings: Sequence[str], places: Sequence[Place]) -> list[str]:
         if names:
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
             found.append(f"{names[0]}{more} {text}: the indexed text is shown")
-    return [f"[{text}]" for text in found]
+    return [one_line(f"[{text}]") for text in found]
 
 
 def _size(text: str) -> int:
