@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from ketrag_fast.apps.cli.settings_writing import read_below, replace_below
 from ketrag_fast.errors import ConfigError
 
 SKILL: Final = """\
@@ -101,6 +102,9 @@ ASSISTANTS: Final[Mapping[str, Assistant]] = {
 }
 
 
+_LINKED: Final = "links of a project are not followed; --print prints what to add by hand"
+
+
 @dataclass(frozen=True, slots=True)
 class Edit:
     """A file to write: its path, its present text (None if it does not exist) and its new text."""
@@ -108,6 +112,19 @@ class Edit:
     path: Path
     before: str | None
     after: str
+    for_user: bool = False
+
+    @property
+    def place(self) -> tuple[Path, Path]:
+        """The folder below which no link is followed, and the path below it.
+
+        That is the working folder for the files of a project. Links in the home of the user are followed,
+        because people keep their settings in repositories; the folder is then the root of the file system.
+        """
+        if not self.for_user:
+            return Path.cwd(), self.path
+        real = Path(os.path.realpath(self.path))
+        return Path(real.anchor), real.relative_to(real.anchor)
 
 
 def edits(name: str, words: Sequence[str], *, for_user: bool) -> list[Edit]:
@@ -117,7 +134,7 @@ def edits(name: str, words: Sequence[str], *, for_user: bool) -> list[Edit]:
     """
     assistant = ASSISTANTS[name]
     path = assistant.settings(for_user=for_user)
-    before = _read(path)
+    before = _read(path, for_user=for_user)
     entry = assistant.entry(words)
     try:
         if path.suffix == ".toml":
@@ -128,13 +145,16 @@ def edits(name: str, words: Sequence[str], *, for_user: bool) -> list[Edit]:
                 after = set_member(after, (*assistant.keys, "ketrag", key), value)
             if read_json(after) != _merged(read_json(before or ""), assistant.keys, entry):
                 raise ValueError("it has a key twice")
-    except ValueError as error:
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        reason = error if isinstance(error, ValueError) else "its values have another form than expected"
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else reason
         raise ConfigError(
-            f"{path} cannot be changed: {error}",
+            f"{path} cannot be changed: {reason}",
             hint=f"`ketrag mcp --install {name} --print` prints what to add by hand",
         ) from None
     skill = assistant.skill(for_user=for_user)
-    found = [Edit(path, before, after), Edit(skill, _read(skill), SKILL)]
+    found = [Edit(path, before, after, for_user)]
+    found.append(Edit(skill, _read(skill, for_user=for_user), SKILL, for_user))
     return [edit for edit in found if edit.before != edit.after]
 
 
@@ -148,25 +168,21 @@ def lines(name: str, words: Sequence[str]) -> str:
 
 
 def write(edit: Edit) -> None:
-    """Replace a file atomically; a symbolic link to it stays a link. Raises OSError."""
-    path = Path(os.path.realpath(edit.path))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(f".{path.name}.ketrag-new")
+    """Replace a file atomically. Raises ConfigError if it, or a folder of a project on its way, is a link."""
+    before = None if edit.before is None else edit.before.encode()
     try:
-        new.write_text(edit.after, encoding="utf-8", newline="")
-        if path.exists():
-            new.chmod(path.stat().st_mode & 0o777)
-        new.replace(path)
-    finally:
-        new.unlink(missing_ok=True)
+        replace_below(*edit.place, before, edit.after.encode(), 0o600 if edit.for_user else 0o644)
+    except OSError as error:
+        raise ConfigError(f"{edit.path} cannot be written: {error.strerror or error}", hint=_LINKED) from None
 
 
-def _read(path: Path) -> str | None:
+def _read(path: Path, *, for_user: bool) -> str | None:
     try:
-        return path.read_bytes().decode("utf-8")
-    except FileNotFoundError:
-        return None
-    except (OSError, UnicodeDecodeError) as error:
+        data = read_below(*Edit(path, None, "", for_user).place)
+        return None if data is None else data.decode("utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror or error}", hint=_LINKED) from None
+    except UnicodeDecodeError as error:
         raise ConfigError(f"{path} cannot be read: {error}") from None
 
 
@@ -184,6 +200,8 @@ def _with_table(text: str, table: str, entry: Mapping[str, Any]) -> str:
     Raises ValueError.
     """
     data = tomllib.loads(text)
+    if not isinstance(data.get(table, {}), dict):
+        raise ValueError(f"{table} is not a table")
     own = data.get(table, {}).get("ketrag")
     rows = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in entry.items()]
     if own is None:

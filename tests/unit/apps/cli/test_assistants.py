@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ketrag_fast.apps.cli.assistants import ASSISTANTS, SKILL, read_json, set_member
 from ketrag_fast.apps.cli.main import main
+from ketrag_fast.errors import ConfigError
 
 COMMENTED = """\
 // my settings
@@ -98,10 +101,9 @@ def test_what_an_entry_has_besides_the_command_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    cursor, real = tmp_path / ".cursor" / "mcp.json", tmp_path / "dotfiles.json"
-    cursor.parent.mkdir()
+    real = tmp_path / ".cursor" / "mcp.json"
+    real.parent.mkdir()
     real.write_text('{"mcpServers": {"ketrag": {"command": "old", "env": {"A": "1"}}}} // mine\n')
-    cursor.symlink_to(real)
     (tmp_path / ".codex").mkdir()
     codex = tmp_path / ".codex" / "config.toml"
     codex.write_text(
@@ -112,7 +114,7 @@ def test_what_an_entry_has_besides_the_command_stays(
         assert main(["mcp", "--install", name, "--yes", "-i", "notes=n", "--allow", "year<1900"]) == 0
     words = ["mcp", "-i", f"notes={tmp_path / 'n'}", "-o", "allow=year<1900"]
     entry = read_json(real.read_text())["mcpServers"]["ketrag"]
-    assert cursor.is_symlink() and real.read_text().endswith("}} // mine\n")
+    assert real.read_text().endswith("}} // mine\n")
     assert (entry["args"][-5:], entry["env"]) == (words, {"A": "1"})
     data = tomllib.loads(codex.read_text())
     own = data["mcp_servers"]["ketrag"]
@@ -136,3 +138,146 @@ def test_wrong_options(capfd: pytest.CaptureFixture[str]) -> None:
     for words in (["--print"], ["--install", "zed", "--http"], ["--user"], ["--yes"]):
         assert main(["mcp", *words]) == 2, words
     assert capfd.readouterr().out == ""
+
+
+def test_a_link_in_the_home_of_the_user_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """People keep their settings in a repository and link to them."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    real = tmp_path / "dotfiles" / "mcp.json"
+    real.parent.mkdir()
+    real.write_text("{}")
+    (tmp_path / ".cursor").mkdir()
+    (tmp_path / ".cursor" / "mcp.json").symlink_to(real)
+    assert main(["mcp", "--install", "cursor", "--user", "--yes"]) == 0
+    assert (tmp_path / ".cursor" / "mcp.json").is_symlink()
+    assert "ketrag" in read_json(real.read_text())["mcpServers"]
+
+
+@pytest.mark.parametrize("name", ["cursor", "claude-code", "codex"])
+@pytest.mark.parametrize("link", ["file", "folder", "skill file", "skill folder", "dangling"])
+def test_links_of_a_project_are_not_followed(
+    name: str, link: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Neither is anything outside of the project read, nor written."""
+    outside, project = tmp_path / "outside", tmp_path / "project"
+    outside.mkdir()
+    project.mkdir()
+    monkeypatch.chdir(project)
+    assistant = ASSISTANTS[name]
+    path = assistant.skill(for_user=False) if "skill" in link else assistant.settings(for_user=False)
+    if "folder" in link:
+        if len(path.parts) == 1:
+            return  # .mcp.json is in the project itself
+        (outside / path.name).write_text("{}")
+        Path(path.parts[0]).symlink_to(outside)
+    else:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        target = outside / "victim"
+        if link != "dangling":
+            target.write_text('{"secret": "of the user"}')
+        path.symlink_to(target)
+    before = {file: file.read_bytes() for file in outside.iterdir()}
+    assert main(["mcp", "--install", name, "--yes"]) == 2
+    out, err = capfd.readouterr()
+    assert "symbolic link" in err and "of the user" not in out + err
+    assert {file: file.read_bytes() for file in outside.iterdir()} == before
+
+
+def test_a_planted_temporary_file_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names of temporary files cannot be guessed, and existing files are never opened for writing."""
+    monkeypatch.chdir(tmp_path)
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    (tmp_path / ".cursor").mkdir()
+    (tmp_path / ".cursor" / ".mcp.json.ketrag-new").symlink_to(victim)
+    assert main(["mcp", "--install", "cursor", "--yes"]) == 0
+    assert victim.read_text() == "mine"
+    monkeypatch.setattr("ketrag_fast.apps.cli.settings_writing.secrets.token_hex", lambda _: "0")
+    (tmp_path / ".mcp.json.0.ketrag-new").symlink_to(victim)
+    (tmp_path / "..mcp.json.0.ketrag-new").symlink_to(victim)
+    assert main(["mcp", "--install", "claude-code", "--yes"]) == 2
+    assert victim.read_text() == "mine"
+
+
+def test_a_folder_that_becomes_a_link_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is swapped after the file was read and before it is written."""
+    from ketrag_fast.apps.cli import assistants
+
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    project = tmp_path / "project"
+    (project / ".cursor").mkdir(parents=True)
+    monkeypatch.chdir(project)
+    edit = assistants.edits("cursor", ["ketrag", "mcp"], for_user=False)[0]
+    (project / ".cursor").rename(project / "old")
+    (project / ".cursor").symlink_to(outside)
+    with pytest.raises(ConfigError, match="symbolic link"):
+        assistants.write(edit)
+    assert not list(outside.iterdir())
+
+
+def test_the_settings_of_the_user_are_private_from_the_first_byte(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    settings = tmp_path / ".claude.json"
+    settings.write_text('{"oauth": "secret"}')
+    settings.chmod(0o600)
+    modes, synced = [], []
+    real_open, real_sync = os.open, os.fsync
+
+    def opened(path: Any, flags: int, mode: int = 0o777, **more: Any) -> int:
+        handle = real_open(path, flags, mode, **more)
+        if flags & os.O_CREAT:
+            modes.append((os.fstat(handle).st_mode & 0o777, bool(flags & os.O_EXCL)))
+        return handle
+
+    def sync(handle: int) -> None:
+        synced.append(handle)
+        real_sync(handle)
+
+    monkeypatch.setattr(os, "open", opened)
+    monkeypatch.setattr(os, "fsync", sync)
+    assert main(["mcp", "--install", "claude-code", "--user", "--yes"]) == 0
+    assert modes and set(modes) == {(0o600, True)} and len(synced) >= len(modes)
+    assert settings.stat().st_mode & 0o777 == 0o600
+    assert read_json(settings.read_text())["oauth"] == "secret"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("codex", "mcp_servers = 1"),
+        ("codex", "mcp_servers = [1]"),
+        ("codex", "[mcp_servers]\nketrag = 1"),
+        ("codex", "a = " + "[" * 5000),
+        ("claude-code", '{"mcpServers": 1}'),
+        ("claude-code", '{"mcpServers": []}'),
+        ("claude-code", '{"mcpServers": {"ketrag": [1]}}'),
+        ("claude-code", '{"a": ' + "[" * 3000 + "]" * 3000 + "}"),
+        ("claude-code", "[" * 200_000),
+        ("claude-code", '"text"'),
+        ("claude-code", "null"),
+        ("opencode", '{"mcp": "x"}'),
+    ],
+)
+def test_odd_settings_get_a_message(
+    name: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = ASSISTANTS[name].settings(for_user=False)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    assert main(["mcp", "--install", name, "--yes"]) == 2
+    assert "cannot be changed" in capfd.readouterr().err
+    assert path.read_text() == text
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")
+def test_a_pipe_in_the_place_of_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo(tmp_path / ".mcp.json")
+    assert main(["mcp", "--install", "claude-code", "--yes"]) == 2
