@@ -185,3 +185,27 @@ def test_hops(folder: Path) -> None:
         assert rows[1][key][0]["document"] == "odd.txt"
     refused = command("retrieve", "--queries", "x.jsonl", "--hop", "a", cwd=folder)
     assert refused.code == 2 and "--hop" in refused.err
+
+
+def test_how_a_query_was_read_is_printed(folder: Path) -> None:
+    done = command("search", "zepelin coast", "--files", "-n", "1", cwd=folder)
+    assert done.code == 0 and done.err == 'no "zepelin": searched for zeppelin\n'
+    done = command("search", "--files", "--", 'zeppelin -fram type:md "the long coast"', cwd=folder)
+    assert (done.code, done.out.strip()) == (0, str(Path("notes") / "air.md"))
+    done = command("search", "xyzzy", cwd=folder)
+    assert done.code == 1 and done.err.endswith(
+        'nothing in the index matches the query; no document has "xyzzy"\n'
+    )
+    done = command("search", "zepelin", "--literal", cwd=folder)
+    assert done.code == 1 and "searched for" not in done.err
+    done = command("retrieve", "zepelin coast", cwd=folder)
+    assert done.err == 'no "zepelin": searched for zeppelin\n' and "zeppelin" in done.out
+    done = command("ask", "zepelin coast", cwd=folder)
+    assert 'no "zepelin": searched for zeppelin\n' in done.err and "coast" in done.out
+
+
+def test_an_option_after_two_dashes(folder: Path) -> None:
+    for given in (["--json"], ["-n", "3"]):
+        done = command("search", "--", "zeppelin", *given, cwd=folder)
+        assert done.code == 2 and f"{given[0]} follows --" in done.err
+        assert f"hint: options come before --: ketrag search {' '.join(given)} -- zeppelin\n" in done.err

@@ -142,6 +142,7 @@ def test_unknown_words_are_named_if_nothing_matches(index: Index) -> None:
     hits = index.search('"red kettel"')
     assert hits.reason == "no_match" and hits.notes[-1] == 'no passage has "red kettel"'
     assert index.search("type:pdf kettle").reason == "nothing_fits_filter"
+    assert index.search('"blue kettle" -red').reason == "no_match"
 
 
 def test_an_unknown_field_names_the_fields(index: Index) -> None:
@@ -233,3 +234,41 @@ def test_a_phrase_across_two_passages_is_in_both(tmp_path: Path) -> None:
         assert ["copper" in text for text in texts] == [True, False]
         found = index._opened.searcher.matching("copper lantern")
         assert found is not None and found[0].tolist() == [0, 1]
+
+
+def test_a_short_prefix_is_bounded_and_says_so(tmp_path: Path) -> None:
+    letters = "bcdfghklmnprtvwz"
+    words = [f"a{x}{y}{z}u{v}" for x in letters for y in letters for z in letters for v in "bdgkm"]
+    assert len(words) > 10_000
+    documents = [Document(f"{n:03}", " ".join(words[n::40])) for n in range(40)]
+    with Index.build(documents, tmp_path / "index") as index:
+        hits = index.search("a*", 50)
+        (note,) = hits.notes
+        assert "words begin so; only the 10,000 most frequent were looked up" in note
+        assert len(index.search("abb*", 50)) > 0 and not index.search("abb*").notes
+
+
+def test_mails_show_sender_and_date(tmp_path: Path) -> None:
+    first = b"From: Jonas Peeters <jonas@x.org>\nTo: thomas@x.org\nSubject: new address\n"
+    first += b"Date: Thu, 12 Sep 2024 09:12:00 +0000\n\nSint-Pietersnieuwstraat 41, Gent.\nSee you there.\n"
+    second = b"From: Ada <ada@x.org>\nSubject: lid\nDate: Fri, 13 Sep 2024 10:00:00 +0000\n\n"
+    second += b"The kettle has no lid.\n"
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "all.mbox").write_bytes(
+        b"From a Thu Sep 12 09:12:00 2024\n" + first + b"\nFrom b Fri Sep 13 10:00:00 2024\n" + second
+    )
+    with Index.build(folder, tmp_path / "index") as index:
+        (hit,) = index.search("from:jonas")
+        assert (hit.sender, hit.date) == ("Jonas Peeters <jonas@x.org>", "2024-09-12")
+        assert found(index, "date:2024-09-13") == {"all.mbox:2"}
+        assert found(index, "to:thomas") == {"all.mbox:1"}
+        excerpt = index.text("all.mbox")
+        assert [line for line, _ in excerpt.heads] == [1, 3]
+        rows = excerpt.rows()
+        assert (
+            rows[0] == (None, "From: Jonas Peeters <jonas@x.org>") and (3, "The kettle has no lid.") in rows
+        )
+        assert (None, "Date: 2024-09-13 10:00") in rows and "From: Ada" not in excerpt.text
+        assert [line for line, _ in index.text("all.mbox:2").heads] == [1]
+        assert index.text("all.mbox:1", lines=(2, 2)).heads == ()

@@ -48,7 +48,7 @@ class TypedQuery:
         notes: Sentences for people about how the query was read.
         demands: Whether it selects passages.
         lists_documents: Whether it selects documents by fields alone.
-        lacks_terms: Whether one of its phrases or prefixes is in no passage.
+        lacks_terms: Whether no passage that fits its fields fits its phrases, prefixes and exclusions.
         is_listed: Whether the result is a list in index order, because no mode ranks it.
         preferred: Units with a phrase that a question prefers; None without such a phrase.
     """
@@ -130,11 +130,11 @@ class _Resolver:
                 f"the query is long: {self._ignored[0][:40]} and other marks are read as text (see `literal`)"
             )
         units = self._select_by_fields()
+        fits_fields = units is None or bool(units.any())
         found = [self._matching(term, units) for term in self._wanted]
         lacking = [term.shown for term, fits in zip(self._wanted, found, strict=True) if not fits.any()]
         if lacking:
             query.notes.append(f"no passage has {', '.join(lacking[:_MOST_PREFERRED])}")
-            query.lacks_terms = True
         if found:
             both = np.logical_and.reduce(found)
             units = both if both.any() or len(found) == 1 else self._in_one_document(found)
@@ -146,6 +146,7 @@ class _Resolver:
         query.text = " ".join(self._words)
         query.demands = bool(self._wanted or self._unwanted or self._fields)
         query.lists_documents = not self._wanted
+        query.lacks_terms = fits_fields and units is not None and not units.any()
         return self._filtered if units is None else mask_of(units.tobytes())
 
     def _select_by_fields(self) -> Units | None:
