@@ -109,7 +109,8 @@ def answer_query(
         if not context.passages:
             return answer_without_model(context)
         surveys = plan.mode.recipe.surveys
-        quotes = _digest(context) if surveys else best_sentences(context, options.quotes)
+        plain = replace(context, question=plan.plain_text(query.text))
+        quotes = _digest(plain) if surveys else best_sentences(plain, options.quotes)
         return replace(answer_without_model(context, "no_model"), quotes=quotes)
     if quotes_by is not None:
         return _quote_span(plan, quotes_by, context, options)

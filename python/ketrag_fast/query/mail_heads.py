@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ketrag_fast.query.dates import date_in
-
+_DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 _LINES: Final = (("From", "from"), ("To", "to"), ("Cc", "cc"))
 
 
@@ -36,4 +36,5 @@ def sender_and_date(metadata: Mapping[str, Any]) -> tuple[str | None, str | None
     """Return the sender of a mail and its day; None for another document."""
     if not is_mail(metadata):
         return None, None
-    return str(metadata["from"]), date_in({"date": metadata.get("date", "")}) or None
+    day = _DAY.match(str(metadata.get("date", "")))
+    return str(metadata["from"]), None if day is None else day[0]
