@@ -224,6 +224,8 @@ def _ignored_in(spec: str, folder: str, settings: Mapping[str, Any]) -> tuple[Ig
     from ketrag_fast.readers.ignored import excluded
 
     ignored, here, prefix = excluded(settings.get("exclude")), Path(spec), ""
+    if settings.get("gitignore", True):
+        ignored, _ = ignored.below(here)
     parts = Path(folder).relative_to(spec).parts
     for part in ("", *parts):
         here, prefix = (here / part, f"{prefix}{part}/") if part else (here, prefix)

@@ -83,7 +83,8 @@ class SingleFiles:
             raise NeedsComparisonError
         paths = {row.file: row.path for row in known} | dict(one.new)
         ordered = dict(sorted(paths.items(), key=lambda item: item[0].encode("utf-8", "surrogateescape")))
-        ledger = FileLedger(source.number, known, ordered, self._documents, comparison.reader)
+        reader = reader_number(self._settings, source.spec)
+        ledger = FileLedger(source.number, known, ordered, self._documents, reader)
         task = SourceTask(source, "read", (), None)
         selection = ComparedFiles(comparison, task, None, ledger)
         selection.is_linked = comparison.has_several
@@ -138,4 +139,7 @@ def can_change_single_files(tables: Tables, settings: Settings, earlier: Mapping
     if settings.shard is not None or not tables.has_known_files():
         return False
     same = all(earlier.get(name) == getattr(settings, name) for name in READING)
-    return same and tables.can_change_single_files(reader_number(settings))
+    sources = (row for row in tables.sources() if row.kind == "path")
+    return same and all(
+        tables.can_change_single_files(row.number, reader_number(settings, row.spec)) for row in sources
+    )

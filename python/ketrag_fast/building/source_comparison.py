@@ -136,7 +136,6 @@ class SourceComparison:
         self.is_new = is_new
         self.rows: list[KnownFile] = []
         self.gone: list[tuple[int, int]] = []
-        self.reader = reader_number(settings)
         self.has_several = False
         self.shards: Shards | None = shards_of(settings.shard)
         self.seen: set[str] = set()
@@ -230,7 +229,8 @@ class SourceComparison:
         before = [] if self.is_new else self.before[source.number]
         own = documents_of(before, ((name, self.known[name]) for name in self._stored_ids(source.number)))
         paths = {name: str(path) for name, path in files.files}
-        ledger = FileLedger(source.number, before, paths, own, self.reader, thorough=self._thorough)
+        reader = reader_number(self.settings, source.spec)
+        ledger = FileLedger(source.number, before, paths, own, reader, thorough=self._thorough)
         return files, ledger, stats
 
     def _keep_unreadable(self, source: SourceRow, files: SourceFiles) -> SourceFiles:

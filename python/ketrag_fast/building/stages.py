@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -347,6 +346,8 @@ def _has_vectors(generation: Generation, full: bool) -> bool:
 
 
 def _package_version() -> str:
+    from importlib import metadata  # it takes longer to import than a small change to publish
+
     try:
         return metadata.version("ketrag-fast")
     except metadata.PackageNotFoundError:

@@ -17,6 +17,7 @@ from ketrag_fast.base.config import Settings
 from ketrag_fast.readers import SourceFile, readers_version
 from ketrag_fast.readers.file_types import BY_SUFFIX
 from ketrag_fast.readers.files import has_companion
+from ketrag_fast.readers.repository import top_of
 from ketrag_fast.storage.document_table import Known
 from ketrag_fast.storage.known_files import GAP, NO_DIGEST, KnownFile, digests_of, size_of, stats_of
 from ketrag_fast.types import Failure
@@ -30,8 +31,11 @@ _SHARD_BITS: Final = 32
 """Bits for the number of an item within its file in an index of a shard; the file's number is above them."""
 
 
-def reader_number(settings: Settings) -> int:
-    """Return a hash of the versions and settings of the readers, which decide what a file gives."""
+def reader_number(settings: Settings, spec: str) -> int:
+    """Return a hash of what decides what the files of a source give, besides their contents.
+
+    These are versions and settings of the readers, and whether the source is in a Git repository.
+    """
     limits = (settings.read_text, settings.read_seconds, settings.read_memory)
     ocr = ""
     if settings.ocr:
@@ -39,7 +43,7 @@ def reader_number(settings: Settings) -> int:
 
         ocr = f" {settings.ocr} {check_ocr(settings.ocr)}"
     about = f"{readers_version()} {settings.fallback_encoding} {limits} {settings.hidden}"
-    data = f"{about} {settings.generated}{ocr}".encode()
+    data = f"{about} {settings.generated}{ocr} {top_of(spec) is not None}".encode()
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little", signed=True)
 
 

@@ -287,13 +287,15 @@ class FileTable(Database):
         found = self._db.execute(query, (source, place)).fetchone()[0]
         return None if found is None else int(found)
 
-    def can_change_single_files(self, reader: int) -> bool:
-        """Return whether single files can be indexed without comparing all.
+    def can_change_single_files(self, source: int, reader: int) -> bool:
+        """Return whether single files of a source can be indexed without comparing all.
 
         It needs that all were read with this reader, and none was left for the next comparison.
         """
-        query = "SELECT 1 FROM files WHERE file != '' AND (reader != ? OR documents = ?) LIMIT 1"
-        return self._db.execute(query, (reader, AGAIN)).fetchone() is None
+        query = (
+            "SELECT 1 FROM files WHERE source = ? AND file != '' AND (reader != ? OR documents = ?) LIMIT 1"
+        )
+        return self._db.execute(query, (source, reader, AGAIN)).fetchone() is None
 
     def notes_of_files(self) -> list[Failure]:
         """Return what was not read of the known files, or guessed."""
