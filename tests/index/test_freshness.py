@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import Document, Index, Settings, _core
-from ketrag_fast.index import freshness
+from ketrag_fast.index import building, freshness
 from ketrag_fast.storage.known_files import stats_of
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock
@@ -105,6 +105,28 @@ def test_an_update_reads_only_what_changed(
     assert index.freshen().updated
     assert read == ["b.md"]
     assert [one.document for one in index.search("walrus")] == ["b.md"]
+
+
+def test_an_update_that_takes_long_is_stopped(
+    index: Index, notes: Path, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A query does not wait long, and the next ones do not wait until a build has indexed the changes."""
+    builds: list[bool] = []
+    build_index = building.build_index
+    monkeypatch.setattr(
+        building, "build_index", lambda *a, **k: (builds.append(True), build_index(*a, **k))[1]
+    )
+    monkeypatch.setattr(freshness, "LONGEST", 0.0)
+    (notes / "d.md").write_text("# d\n\nA walrus.\n")
+    for _ in range(2):
+        found = index.freshen("auto")
+        assert not found.updated and found.line is not None and "takes longer" in found.line
+        assert index.generation == 1
+    assert len(builds) == 1
+    assert index.freshen("always").updated and index.generation == 2
+    monkeypatch.setattr(freshness, "LONGEST", 60.0)
+    (notes / "e.md").write_text("# e\n\nAnother walrus.\n")
+    assert index.freshen("auto").updated and len(builds) == 3
 
 
 def test_settings_decide(index: Index, notes: Path, slow: None) -> None:

@@ -48,6 +48,22 @@ def processor_seconds(most: float) -> Iterator[None]:
     assert spent < most, f"{spent:.1f} s of the processor"
 
 
+def grows_linearly(work: Callable[[int], object], size: int) -> None:
+    """Twice the size takes at most three times the processor time; quadratic work takes four times.
+
+    A tenth of a second is free, and the best of several tries counts, because caches and times vary.
+    """
+    best = [float("inf"), float("inf")]
+    for _ in range(5):
+        for number, own in enumerate((size, 2 * size)):
+            begin = time.process_time()
+            work(own)
+            best[number] = min(best[number], time.process_time() - begin)
+        if best[1] <= 3 * best[0] + 0.1:
+            return
+    raise AssertionError(f"{best[0]:.2f} s for {size:,}, {best[1]:.2f} s for twice that")
+
+
 def ended_after(child: subprocess.Popen[Any], number: int, *, timeout: float = 300.0) -> tuple[Any, float]:
     """Sends a signal; (what the process printed, seconds of the processor from the signal to its end)."""
     import resource  # not on Windows, where no test sends signals

@@ -42,6 +42,13 @@ class Event:
 Callback = Callable[[Event], bool | None]
 """A function that receives events. Returning False asks the work to stop; finished parts are kept."""
 
+
+def stop_after(seconds: float, clock: Callable[[], float] = time.monotonic) -> Callback:
+    """Return a callback that stops work after `seconds` from now; the work then raises Cancelled."""
+    end = clock() + seconds
+    return lambda _: clock() < end
+
+
 Kind = Literal["auto", "bar", "json", "none"]
 
 

@@ -26,7 +26,7 @@ from ketrag_fast.building.async_writer import write_stage
 from ketrag_fast.building.ingest import Change, Ingested
 from ketrag_fast.building.model_settings import source_of
 from ketrag_fast.building.reports import usage_of
-from ketrag_fast.building.sources import check_document, split_sources, with_text
+from ketrag_fast.building.sources import check_document, split_sources, usable_document
 from ketrag_fast.building.stages import Build
 from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.models.spending import SpendingLimit
@@ -164,7 +164,7 @@ class Deltas:
         Returns None, with the tables as they were, if a delta cannot hold it. Call it in a transaction.
         """
         paths, given = split_sources(change.sources)
-        documents = [with_text(document) for document in given or ()]
+        documents = [usable_document(document) for document in given or ()]
         if paths or change.others != "keep" or change.where is not None or any(map(is_glob, change.remove)):
             return None
         checked = [check_document(document) for document in documents]

@@ -21,7 +21,7 @@ from ketrag_fast.building.sources import (
     check_document,
     find_files,
     read_jobs,
-    with_text,
+    usable_document,
 )
 from ketrag_fast.building.unchanged import (
     REMOVED,
@@ -429,7 +429,7 @@ class SourceComparison:
             else:
                 self.skipped.append(item)
             return [], False
-        item = with_text(item)
+        item = usable_document(item)
         content, problem = check_document(item)
         if problem is None and item.id in self.seen:
             # A document of a program replaces one of a source that is not read.

@@ -18,6 +18,7 @@ from ketrag_fast.readers.files import PATTERN, missing
 from ketrag_fast.readers.ignored import leaves_out as leaves_out
 from ketrag_fast.readers.ignored import reason
 from ketrag_fast.readers.sandbox import UNCHANGED, Apart, ReadJob
+from ketrag_fast.readers.titles import cut_title
 from ketrag_fast.storage.checksum import content_of
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.source_files import base_of
@@ -182,7 +183,7 @@ def usable_item(item: Item, seen: set[str]) -> Item:
     """Return an item that can be indexed, or why it cannot; `seen` are the ids so far."""
     if isinstance(item, Failure):
         return item
-    item = with_text(item)
+    item = usable_document(item)
     problem = check_document(item)[1] or ("the id is already in use" if item.id in seen else None)
     if problem is not None:
         return Failure(str(item.id), "document", problem)
@@ -190,15 +191,18 @@ def usable_item(item: Item, seen: set[str]) -> Item:
     return item
 
 
-def with_text(document: Document) -> Document:
-    """Return a document whose text is its title if it has no other, such as a reference without an abstract.
+def usable_document(document: Document) -> Document:
+    """Return a document as it is indexed: with a text, and with a title of limited length.
 
-    The title then counts once, as text: counted as both, such documents displace longer ones.
+    The text is the title if there is no other, as in a reference without an abstract. The title then counts
+    once, as text: counted as both, such documents displace longer ones.
     """
     text, title = document.text, document.title
-    if not (isinstance(text, str) and isinstance(title, str)) or text.strip() or not title.strip():
+    if not (isinstance(text, str) and isinstance(title, str)) or not title.strip():
         return document
-    return replace(document, text=title, title="", locators=())
+    if not text.strip():
+        return replace(document, text=title, title="", locators=())
+    return cut_title(document)
 
 
 def check_document(document: Document) -> tuple[str, str | None]:

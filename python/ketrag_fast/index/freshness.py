@@ -9,9 +9,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from ketrag_fast.base.progress import stop_after
 from ketrag_fast.base.time_limit import in_time
-from ketrag_fast.errors import IndexLocked, KetragError, ReadOnly
+from ketrag_fast.errors import Cancelled, IndexLocked, KetragError, ReadOnly
 from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.slow_update import is_update_slow, mark_slow_update
 
 if TYPE_CHECKING:
     from ketrag_fast.base.config import Settings
@@ -26,6 +28,13 @@ LOOK: Final = 3.0
 _WAIT: Final = 1.0
 """Maximum seconds to wait for another process that has just begun to change the index."""
 _POLL: Final = 0.02
+LONGEST: Final = 4.0
+"""Seconds after which an update before a query is stopped, because its prediction was wrong.
+
+It bounds the wait for an answer when somebody puts a file into the sources that takes long to read. A stopped
+update is tried again after `slow_update.PAUSE`, so the wait is rare.
+"""
+_TOO_SLOW: Final = f"indexing them takes longer than {LONGEST:g} s; --fresh indexes them first"
 _NAMED: Final = 3
 """Files that a message names."""
 
@@ -147,10 +156,12 @@ def freshen(folder: Path, how: Refresh, settings: Settings) -> Freshness:
     if found.emptied:
         named = ", ".join(found.emptied[:_NAMED])
         reason = f"most files of {named} are gone: is a disk missing? `ketrag index` removes their documents"
+    elif how == "auto" and is_update_slow(Layout(folder)):
+        reason = _TOO_SLOW
     elif how == "auto" and not _is_quick(folder, changes, stored):
         reason, is_pending = "--fresh indexes them first", _is_local(stored)
     if reason is None:
-        reason = _update(folder, settings, changes)
+        reason = _update(folder, settings, changes, LONGEST if how == "auto" else None)
     if reason is None:
         return replace(found, updated=True, files=())
     return replace(found, reason=reason if found.changes else found.reason, is_pending=is_pending)
@@ -193,8 +204,8 @@ def _is_local(settings: Mapping[str, Any]) -> bool:
     return settings.get("llm") in _LOCAL_LLMS and not str(settings.get("embedder")).startswith("openai:")
 
 
-def _update(folder: Path, settings: Settings, changes: FileChanges) -> str | None:
-    """Index the changes. Returns the reason if that fails, else None."""
+def _update(folder: Path, settings: Settings, changes: FileChanges, limit: float | None) -> str | None:
+    """Index the changes in at most `limit` seconds. Returns the reason if that fails, else None."""
     from ketrag_fast.base.config import Settings, names
     from ketrag_fast.index.building import build_index
     from ketrag_fast.storage.lock import read_progress
@@ -205,12 +216,16 @@ def _update(folder: Path, settings: Settings, changes: FileChanges) -> str | Non
     try:
         while True:
             try:
-                build_index((), folder, own, refresh=True, changed=keys)
+                progress = None if limit is None else stop_after(limit)
+                build_index((), folder, own, progress=progress, refresh=True, changed=keys)
                 return None
             except IndexLocked:  # another process may be indexing the same changes
                 if time.monotonic() > end or read_progress(Layout(folder)) is not None:
                     return "another process is changing the index"
                 time.sleep(_POLL)
+    except Cancelled:
+        mark_slow_update(Layout(folder))
+        return _TOO_SLOW
     except ReadOnly:
         return "the index cannot be written"
     except KetragError as error:

@@ -27,9 +27,9 @@ _ENTRY: Final = 16
 """Characters counted for a number, a name or a locator, in addition to its texts."""
 _HERE = __name__
 _I = TypeVar("_I", Item, Items)
-_SMALL: Final = 1_000_000
-_SMALL_TABLE: Final = 10_000
-"""Time is proportional to rows times columns, because a short row gets all columns of the header."""
+_SMALL: Final = 100_000
+"""Bytes of a text that is read in the caller's process: a process costs 0.3 s, and no text of this size takes
+longer than that to read."""
 _NO_MEMORY: Final = "the file is too large for the memory of this machine"
 
 
@@ -79,7 +79,7 @@ FORMATS: Final[Mapping[str, Format]] = {
     "contacts": Format("content_lines:read_contacts", _SMALL),
     "feed": Format("feeds:read_feed"),
     "outline": Format("feeds:read_outline"),
-    "table": Format("table:read_table", _SMALL_TABLE),
+    "table": Format("table:read_table", _SMALL),
     "jsonl": Format("jsonl:read_jsonl", _SMALL, alike=True, batches="jsonl:read_jsonl_batches"),
     "session": Format("sessions:read_session"),
     "chat": Format("chats:read_whatsapp"),

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from ketrag_fast.readers.file_types import BY_SUFFIX, LANGUAGES
 from ketrag_fast.readers.protocol import Item, SourceFile
+from ketrag_fast.readers.titles import cut_path
 from ketrag_fast.types import Document
 from ketrag_fast.types.locations import Locator
 
@@ -126,7 +127,7 @@ def symbols(text: str, language: str) -> Iterator[Locator]:
             if name:
                 inner = (*path, name)
                 whole = outer if outer is not None else node
-                yield Locator(place(whole.start_byte), place(whole.end_byte), "symbol", list(inner))
+                yield Locator(place(whole.start_byte), place(whole.end_byte), "symbol", cut_path(inner))
         if depth < _DEEPEST:
             pending.extend((child, inner, depth + 1, around) for child in reversed(node.named_children))
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ketrag_fast._core import web_page
+from ketrag_fast._core import limit_markup, web_page
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.decode import decode_html
 from ketrag_fast.readers.protocol import Item, SourceFile, import_optional
@@ -68,7 +68,7 @@ def page_of(data: bytes | str, *, whole: bool = False) -> Page:
     tree_of = import_optional("resiliparse.parse.html", "a web page").HTMLTree.parse
     markup = decode_html(data).text if isinstance(data, bytes) else data
     try:
-        tree = tree_of(close_empty_elements(markup))
+        tree = tree_of(limit_markup(close_empty_elements(markup)))
     except ValueError as error:
         raise DocumentError(f"not usable as HTML: {error}") from None
     metadata, title = _about(tree)

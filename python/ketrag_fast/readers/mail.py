@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from email import message_from_bytes, policy
+from email import message_from_bytes
 from email.message import EmailMessage, Message
 from email.utils import parsedate_to_datetime
 from itertools import islice
@@ -20,9 +20,11 @@ from typing import Any, Final
 from ketrag_fast.errors import BackendMissing, DocumentError
 from ketrag_fast.readers import items_of, known_kind, unsure
 from ketrag_fast.readers.archives import DEEPEST
+from ketrag_fast.readers.attachments import Attachments
 from ketrag_fast.readers.content_lines import event_texts
 from ketrag_fast.readers.decode import Decoded, decode, decode_html
 from ketrag_fast.readers.html import page_of, plain_text
+from ketrag_fast.readers.mail_headers import LONGEST, POLICY, header_text
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.rtf import rtf_text
 from ketrag_fast.readers.text_builder import TextWriter
@@ -102,7 +104,7 @@ def _message_items(file: SourceFile, number: int, lines: list[bytes], size: int)
 
 def _message(file: SourceFile, data: bytes) -> Iterator[Item]:
     try:
-        message = message_from_bytes(data, _class=EmailMessage, policy=policy.default)
+        message = message_from_bytes(data, _class=EmailMessage, policy=POLICY)
     except Exception as error:  # noqa: BLE001 - the standard parser may raise anything
         raise DocumentError(f"not usable as a message: {error!r:.200}") from None
     if not message.keys():
@@ -110,7 +112,7 @@ def _message(file: SourceFile, data: bytes) -> Iterator[Item]:
     metadata = _about(message)
     title = str(metadata.pop("subject", ""))
     writer = TextWriter()
-    attached: list[tuple[str, bytes]] = []
+    attached = Attachments()
     problems: list[str] = []
     guesses: list[Decoded] = []
     for number, part in enumerate(_parts(message)):
@@ -123,21 +125,21 @@ def _message(file: SourceFile, data: bytes) -> Iterator[Item]:
             problems.append(f"part {number}: {error}")
         else:
             guesses += [found] if found is not None and found.encoding is not None else []
-    names = [name for name, _ in attached]
+    names = [name for name, _ in attached.items]
     if names:
         metadata["attachments"] = names
     if guesses:
         metadata[ENCODING] = guesses[0].encoding
     if writer.text() or title:
         yield writer.document(file, title, metadata)
-    elif not attached:
+    elif not names:
         yield file.failure("the message has no text")
     for why in problems:
         yield file.failure(why)
     for guess in guesses:
         if not guess.is_sure:
             yield unsure(file, str(guess.encoding))
-    for name, content in attached:
+    for name, content in attached.items:
         inner = file.member(name, content)
         if inner.depth > DEEPEST:
             yield inner.failure(f"attachments are nested more than {DEEPEST} levels deep")
@@ -164,12 +166,14 @@ def _attached(item: Item, name: str) -> Item:
 def _parts(message: Message) -> Iterator[Message]:
     """Yield the parts with content; of a choice what `_chosen` returns; nested messages unopened."""
     pending: list[Message] = [message]
+    left = 2 * MOST_PARTS
     while pending:
         part = pending.pop()
         if part.get_content_type() == "message/rfc822" or not part.is_multipart():
             yield part
             continue
-        inner = [one for one in part.get_payload() if isinstance(one, Message)]
+        inner = [one for one in islice(part.get_payload(), left) if isinstance(one, Message)]
+        left -= len(inner)
         if part.get_content_type() == "multipart/alternative":
             inner = _chosen(inner)
         pending.extend(reversed(inner))
@@ -225,19 +229,19 @@ def _part(
     part: Message,
     number: int,
     writer: TextWriter,
-    attached: list[tuple[str, bytes]],
+    attached: Attachments,
     file: SourceFile,
     *,
     is_forward: bool,
 ) -> Decoded | None:
     """Write a part of a message, or add it to those attached; return how its text was decoded."""
     kind = part.get_content_type()
-    name = _free(_name(part), [name for name, _ in attached])
+    name = attached.unused(_name(part))
     if kind == "message/rfc822":
         inner = part.get_payload()
         first = inner[0] if isinstance(inner, list) and inner else None
         if isinstance(first, Message):
-            attached.append((f"{name or f'message-{number}'}".removesuffix(".eml") + ".eml", _flat(first)))
+            attached.add(f"{name or f'message-{number}'}".removesuffix(".eml") + ".eml", _flat(first))
         return None
     if kind in _ENVELOPES or name.lower() == "winmail.dat":
         envelope = read_envelope(_bytes(part))
@@ -251,7 +255,7 @@ def _part(
         return None
     if kind not in ("text/plain", "text/html") or told or (name and number):
         if name or told or kind in _SUFFIXES:
-            attached.append((name or f"attachment-{number}{_SUFFIXES.get(kind, '')}", _bytes(part)))
+            attached.add(name or f"attachment-{number}{_SUFFIXES.get(kind, '')}", _bytes(part))
         return None
     found = _text(part, _bytes(part), file)
     mark = writer.mark()
@@ -276,7 +280,7 @@ def _part(
 _ENVELOPES: Final = ("application/ms-tnef", "application/vnd.ms-tnef")
 
 
-def _write_envelope(envelope: Envelope, writer: TextWriter, attached: list[tuple[str, bytes]]) -> None:
+def _write_envelope(envelope: Envelope, writer: TextWriter, attached: Attachments) -> None:
     """Write the text of a `winmail.dat`, unless the message has it, and add its files to those attached."""
     if envelope.html:
         text = _page_text(decode_html(envelope.html).text)
@@ -289,7 +293,7 @@ def _write_envelope(envelope: Envelope, writer: TextWriter, attached: list[tuple
         writer.located(mark, "part", "winmail.dat")
     for number, (title, content) in enumerate(envelope.files, 1):
         name = " ".join(title.replace("\\", "/").rpartition("/")[2].split()).strip(".")[:200]
-        attached.append((_free(name or f"attachment-{number}", [one for one, _ in attached]), content))
+        attached.add(attached.unused(name or f"attachment-{number}"), content)
 
 
 def _write_events(events: Sequence[str], writer: TextWriter) -> None:
@@ -366,16 +370,6 @@ def fold_quotations(text: str, *, original: bool = True) -> str:
     return "\n".join(out)
 
 
-def _free(name: str, taken: Collection[str]) -> str:
-    """Return a name, with a number if other attachments have it."""
-    stem, dot, suffix = name.rpartition(".")
-    found, number = name, 1
-    while name and found in taken:
-        number += 1
-        found = f"{stem or suffix} ({number}){dot if stem else ''}{suffix if stem else ''}"
-    return found
-
-
 def _name(part: Message) -> str:
     try:
         name = part.get_filename() or ""
@@ -424,11 +418,12 @@ def _about(message: EmailMessage) -> dict[str, Any]:
         ("In-Reply-To", "reply_to"),
     ):
         try:
-            value = " ".join(str(message.get(name, "")).split())
+            value = header_text(message, name)
         except Exception:  # noqa: BLE001, S112 - a damaged header
             continue
         if value:
-            found[own] = value[:2000].encode("utf-8", "replace").decode()
+            most = LONGEST if own == "subject" else 2000
+            found[own] = value[:most].encode("utf-8", "replace").decode()
     with suppress(Exception):  # no date, or an invalid one
         found["date"] = parsedate_to_datetime(str(message.get("Date", ""))).isoformat()
     return found

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from email import message_from_bytes, policy
+from email import message_from_bytes
 from email.message import EmailMessage, Message
 from typing import Any, Final
 
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.decode import decode_html
 from ketrag_fast.readers.html import page_of
+from ketrag_fast.readers.mail_headers import POLICY
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.types import Document
 
@@ -24,7 +25,7 @@ def read_mht(file: SourceFile) -> Iterator[Item]:
     if file.size() > LARGEST_PAGE:
         raise DocumentError(f"the file is larger than {LARGEST_PAGE:,} bytes")
     try:
-        message = message_from_bytes(file.read_bytes(), _class=EmailMessage, policy=policy.default)
+        message = message_from_bytes(file.read_bytes(), _class=EmailMessage, policy=POLICY)
         parts = [part for part, _ in zip(message.walk(), range(_MOST_PARTS), strict=False)]
         main = _main_part(message, parts)
         data = main.get_payload(decode=True) if main is not None else None

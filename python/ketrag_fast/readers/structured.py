@@ -15,6 +15,7 @@ from ketrag_fast.readers.jsonl import document_of
 from ketrag_fast.readers.plain_text import markdown_headings
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.text_builder import Heading, TextWriter, sections
+from ketrag_fast.readers.titles import LONGEST_TITLE, cut_address, cut_name
 from ketrag_fast.readers.values import LARGEST, write_values
 from ketrag_fast.types import Document
 from ketrag_fast.types.locations import Locator
@@ -76,10 +77,10 @@ class _Element:
     others before its first text is `streamed`: they are written at once.
     """
 
-    __slots__ = ("attributes", "counts", "has_text", "held", "inner", "name", "step", "streamed")
+    __slots__ = ("attributes", "counts", "has_text", "held", "inner", "name", "path", "streamed")
 
-    def __init__(self, name: str, step: str, attributes: str) -> None:
-        self.name, self.step, self.attributes = name, step, attributes
+    def __init__(self, name: str, path: str, attributes: str) -> None:
+        self.name, self.path, self.attributes = name, path, attributes
         self.held: list[str | _Closed] = []
         self.counts: dict[str, int] = {}
         self.has_text = self.streamed = False
@@ -117,7 +118,8 @@ class _Tree(Handler):
         if parent.inner > _HELD and not parent.has_text and not parent.streamed:
             self._stream()
         about = f"{name} ({', '.join(fields)})" if fields else ""
-        self._open.append(_Element(name, f"{name}[{count}]" if count > 1 else name, about))
+        step = f"{cut_name(name)}[{count}]" if count > 1 else cut_name(name)
+        self._open.append(_Element(name, cut_address(f"{parent.path}/{step}"), about))
 
     def text(self, text: str) -> None:
         element = self._open[-1]
@@ -127,26 +129,21 @@ class _Tree(Handler):
     def end(self, name: str) -> None:
         element = self._open[-1]
         self._end_text(element)
-        path = self._path()
         self._open.pop()
-        closed = _Closed([], None) if element.streamed else _close(element, path)
+        closed = _Closed([], None) if element.streamed else _close(element)
         if name.lower() == "title" and not self.title and closed.inline:
-            self.title = " ".join(closed.inline.split())[:300]
+            self.title = cut_name(closed.inline, LONGEST_TITLE)
         parent = self._open[-1]
         if parent.streamed:
             self._write(closed.lines)
         else:
             parent.held.append(closed)
 
-    def _path(self) -> str:
-        return "/".join(one.step for one in self._open)
-
     def _stream(self) -> None:
         """Write what the open elements hold, and from now on each element inside them when it ends."""
-        for depth, element in enumerate(self._open):
+        for element in self._open:
             if not element.streamed:
-                path = "/".join(one.step for one in self._open[: depth + 1])
-                self._write(_close(element, path).lines)
+                self._write(_close(element).lines)
                 element.streamed, element.held, element.attributes = True, [], ""
 
     def _end_text(self, element: _Element) -> None:
@@ -154,7 +151,7 @@ class _Tree(Handler):
         if element.streamed and element.held:
             text = " ".join("".join(one for one in element.held if isinstance(one, str)).split())
             element.held = []
-            self._write([(text, self._path())] if text else [])
+            self._write([(text, element.path)] if text else [])
 
     def _write(self, lines: Iterable[tuple[str, str]]) -> None:
         for line, path in lines:
@@ -166,7 +163,8 @@ class _Tree(Handler):
             self.writer.located(mark, "path", path)
 
 
-def _close(element: _Element, path: str) -> _Closed:
+def _close(element: _Element) -> _Closed:
+    path = element.path
     about = ((element.attributes, path),) if element.attributes else ()
     if not element.has_text:
         inner = [one for one in element.held if isinstance(one, _Closed)]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec, module_from_spec
-from itertools import chain, islice, pairwise, zip_longest
+from itertools import chain, islice, pairwise
 from types import MappingProxyType, ModuleType
 from typing import Any, Final
 
@@ -67,7 +67,7 @@ def read_table(file: SourceFile) -> Iterator[Item]:
         return
     header = header_of(names)
     for number, cells in above:
-        yield row_document(file, number, ["text"], [" ".join(filter(None, cells))])
+        yield row_document(file, number, ONLY_TEXT, [" ".join(filter(None, cells))])
     first = next(rows, None)
     numeric = records.numeric_columns(first[0], len(header)) if first is not None else None
     for number, row in chain(() if first is None else (first,), rows):
@@ -115,7 +115,7 @@ class _Records:
         left = set(range(count))
         for number, row in _Records(self._file, self._text):
             if number >= first:
-                cells = ((place, row[place].strip()) for place in left if place < len(row))
+                cells = ((place, cell.strip()) for place, cell in enumerate(row) if cell and place in left)
                 left -= {place for place, cell in cells if cell and as_number(cell) is None}
             if not left:
                 break
@@ -129,7 +129,20 @@ def as_number(text: str) -> int | float | None:
     return int(text) if "." not in text else float(text)
 
 
-def header_of(row: Sequence[str]) -> list[str]:
+class Header(list[str]):
+    """The names of the columns of a table."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        super().__init__(names)
+        self.has_text = "text" in self
+        """Whether a column has the texts of the documents. Looking for it in each row would take long."""
+
+    def widened(self, count: int) -> Header:
+        """Return the names of `count` columns: further ones have no name."""
+        return Header((*self, *(f"column {place}" for place in range(len(self) + 1, count + 1))))
+
+
+def header_of(row: Sequence[str]) -> Header:
     """Return the names of the columns; a name that appears again gets a number: `phone (2)`.
 
     Each row repeats them, so a long name is cut.
@@ -143,13 +156,17 @@ def header_of(row: Sequence[str]) -> list[str]:
             name = f"{own} ({numbers[own]})"
             numbers[own] += name in names
         names[name] = None
-    return list(names)
+    return Header(names)
+
+
+ONLY_TEXT: Final = Header(["text"])
+"""The header of a row above a table."""
 
 
 def row_document(
     file: SourceFile,
     number: int,
-    header: list[str],
+    header: Header,
     row: Sequence[str],
     numeric: Container[int] | None = None,
     *,
@@ -161,23 +178,24 @@ def row_document(
     """
     if len(row) > _MOST_COLUMNS:
         return file.failure(f"row {number}: {len(row):,} cells; the maximum is {_MOST_COLUMNS:,}", number)
-    cells = dict(zip_longest(header, row[: len(header)], fillvalue=""))
-    further = enumerate(row[len(header) :], len(header) + 1)
-    cells.update((f"column {place}", cell) for place, cell in further if cell.strip())
+    cells: dict[str, str] = {}
     metadata: dict[str, Any] = {}
-    for place, (key, cell) in enumerate(cells.items()):
-        if key not in _NO_METADATA and cell and len(cell) <= _LONGEST_FIELD:
+    for place, cell in enumerate(row):  # not the header, which a short row may have in full
+        if not cell or (place >= len(header) and not cell.strip()):
+            continue
+        key = header[place] if place < len(header) else f"column {place + 1}"
+        cells[key] = cell
+        if key not in _NO_METADATA and len(cell) <= _LONGEST_FIELD:
             if place in values:
                 value = values[place]
             else:
                 value = as_number(cell.strip()) if numeric is None or place in numeric else None
             metadata[key] = cell if value is None else value
     title, name = cells.pop("title", ""), cells.pop("_id", "")
-    text = (
-        cells["text"]
-        if "text" in cells
-        else "\n".join(f"{key}: {cell}" for key, cell in cells.items() if cell)
-    )
+    if header.has_text:
+        text = cells.get("text", "")
+    else:
+        text = "\n".join(f"{key}: {cell}" for key, cell in cells.items())
     record = {"_id": name or f"{file.id}#{number}", "title": title, "text": text, "metadata": metadata}
     return document_of(file, number, record)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ketrag_fast.readers.protocol import SourceFile
+from ketrag_fast.readers.titles import cut_name, cut_path
 from ketrag_fast.types import Document
 from ketrag_fast.types.locations import Locator
 
@@ -109,10 +110,6 @@ def repeated(cell: str) -> str:
     return cell if len(cell) <= _REPEATED else ""
 
 
-LONGEST = 200
-"""Maximum length of a heading; longer text in large letters is a paragraph."""
-
-
 @dataclass(frozen=True, slots=True)
 class Heading:
     """A heading that begins at offset `start`; level 1 is the highest. One without a name ends a section."""
@@ -126,19 +123,19 @@ def sections(headings: Iterable[Heading], length: int, title: str = "") -> list[
     """Return a locator for each section that has a path. Paths leave out the document title."""
     ordered = sorted(headings, key=lambda heading: heading.start)
     path: list[tuple[int, str]] = []
-    own = _short(title)
+    own = cut_name(title)
     found: list[Locator] = []
     ends = [*(heading.start for heading in ordered[1:]), length]
     for heading, end in zip(ordered, ends, strict=False):
         while path and path[-1][0] >= heading.level:
             path.pop()
         if heading.name:
-            path.append((heading.level, _short(heading.name)))
+            path.append((heading.level, cut_name(heading.name)))
         names = [name for _, name in path]
         if names[:1] == [own]:
             names = names[1:]
         if names and end > heading.start:
-            found.append(Locator(heading.start, end, "heading", names))
+            found.append(Locator(heading.start, end, "heading", cut_path(names)))
     return found
 
 
@@ -147,8 +144,3 @@ def without_closing(text: str) -> str:
     name = text.strip(" \t")
     inner = name.rstrip("#")
     return inner.rstrip(" \t") if inner.endswith((" ", "\t")) else name
-
-
-def _short(name: str) -> str:
-    plain = " ".join(name.split())
-    return plain if len(plain) <= LONGEST else plain[: LONGEST - 1] + "…"

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.text_builder import TextWriter
+from ketrag_fast.readers.titles import cut_address, cut_name
 
 LARGEST: Final = 200_000_000
 _DEEPEST: Final = 200
@@ -40,8 +41,9 @@ def write_values(value: Any, path: str, name: str, writer: TextWriter, depth: in
         writer.located(mark, "path", path)
     for key, one in entries:
         if isinstance(one, (dict, list)):
-            inner = f"{path}.{key}" if isinstance(value, dict) else f"{path}[{key}]"
-            write_values(one, inner, key if isinstance(value, dict) else name, writer, depth + 1)
+            short = cut_name(key)
+            inner = cut_address(f"{path}.{short}" if isinstance(value, dict) else f"{path}[{key}]")
+            write_values(one, inner, short if isinstance(value, dict) else name, writer, depth + 1)
 
 
 def _line(name: str, value: Any) -> str:

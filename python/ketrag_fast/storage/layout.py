@@ -26,7 +26,7 @@ _LONGEST = 100
 """Maximum length in characters of a generation's name in CURRENT."""
 _OWN = re.compile(
     r"index\.(sqlite(-wal|-shm|-journal)?|lock|owner|id(\.[0-9a-f]{32}\.tmp)?)|CURRENT(\.tmp)?|work|allowed"
-    r"|\.gitignore|sources\.stamps(\.tmp)?|gen-\d{6,}|model(\.json)?"
+    r"|\.gitignore|sources\.stamps(\.tmp)?|update\.slow|gen-\d{6,}|model(\.json)?"
 )
 
 
@@ -67,6 +67,8 @@ class Layout:
     """The folder of finished stages of an unpublished build."""
     stamps = _Inside("sources.stamps")
     """A file of earlier versions with sizes and times of the source files."""
+    slow_update = _Inside("update.slow")
+    """The empty file that marks an update before a query that took too long; never copied or bundled."""
     allowed = _Inside("allowed")
     """The folder of indexes built for `allow` conditions."""
     lock = _Inside("index.lock")

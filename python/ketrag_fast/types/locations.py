@@ -22,6 +22,7 @@ Location = Mapping[str, Any]
 
 KINDS: Final = ("part", "sheet", "slide", "page", "cell", "heading", "symbol", "path", "line", "box")
 """Kinds of locators in the order in which a location lists them; kinds of other readers follow."""
+_RANKS: Final = {kind: rank for rank, kind in enumerate(KINDS)}
 
 EXCHANGE: Final = "exchange"
 """Kind of a locator for an exchange of a conversation, which is a section; its value is a number."""
@@ -76,7 +77,10 @@ def seconds_of(time: Any) -> int:
 
 def sort_locators(locators: Iterable[Locator]) -> tuple[Locator, ...]:
     """Sort locators in storage order: by start, then longest first, then by kind."""
-    return tuple(sorted(locators, key=lambda one: (one.start, -one.end, _rank(one.kind), one.kind)))
+    most = len(KINDS)
+    return tuple(
+        sorted(locators, key=lambda one: (one.start, -one.end, _RANKS.get(one.kind, most), one.kind))
+    )
 
 
 def problem_of(locators: Sequence[Locator], length: int) -> str | None:
@@ -152,7 +156,7 @@ def _bounding_box(boxes: Sequence[Sequence[float]]) -> list[float]:
 
 
 def _rank(kind: str) -> int:
-    return KINDS.index(kind) if kind in KINDS else len(KINDS)
+    return _RANKS.get(kind, len(KINDS))
 
 
 def describe_location(location: Location) -> str:

@@ -70,8 +70,8 @@ pub mod _core {
     };
     #[pymodule_export]
     use super::readers::{
-        decode_text, formula_part, formula_text, lowered_text, raised_text, read_json_lines, web_page,
-        PdfPages,
+        decode_text, formula_part, formula_text, limit_markup, lowered_text, raised_text, read_json_lines,
+        web_page, PdfPages,
     };
     #[pymodule_export]
     use super::request::{PyMask, PyPrinted, PyReply, PyRequest};

@@ -358,6 +358,12 @@ pub fn formula_text(formula: &str) -> String {
     ketrag_text::formulas::spaced(formula)
 }
 
+/// Return the markup of a page without the attributes and options for which its parser takes quadratic time.
+#[pyfunction]
+pub fn limit_markup(py: Python<'_>, markup: &str) -> PyResult<String> {
+    quick(py, || Ok(ketrag_web::limit_markup(markup).into_owned()))
+}
+
 type Decoded = (String, Option<String>, bool, bool);
 
 /// Return the text of bytes without a byte order mark, its encoding (None for UTF-8), whether it is sure, and whether it is the

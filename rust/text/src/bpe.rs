@@ -83,17 +83,20 @@ impl Encoding {
 const REMEMBERED: usize = 15;
 const SLOTS: usize = 1 << 13;
 
-/// Number of cache slots for long pieces: runs without blanks are counted repeatedly while they are cut.
-const LONG_SLOTS: usize = 16;
+/// Number of cache slots for long pieces: runs without blanks are counted repeatedly while they are cut. A run of
+/// dashes is cut into sentences of 64 characters, of which a passage has hundreds: with 16 slots 1 MB took 20 s.
+const LONG_SLOTS: usize = 512;
 /// Pieces longer than this many bytes are cached, because encoding takes longer than comparing.
 const LONG: usize = 96;
+/// Pieces longer than this are not cached, so that the cache takes at most 32 MB.
+const LONGEST: usize = 1 << 16;
 
 /// Counts tokens and caches the counts of recent short pieces, because most of a text is common words.
 pub struct Counter {
     encoding: Encoding,
     /// Direct-mapped cache: a piece with its length as one number, and its count. Zero marks a free slot.
     slots: Vec<(u128, u32)>,
-    /// Long pieces and their counts, in the slot that length and first bytes select.
+    /// Long pieces and their counts, in the slot that length and first byte select.
     long: Vec<(Vec<u8>, usize)>,
 }
 
@@ -120,8 +123,14 @@ impl Counter {
     /// Return the token count of one piece.
     pub(crate) fn piece(&mut self, piece: &[u8]) -> usize {
         let bpe = self.encoding.merges();
+        if piece.len() > LONGEST {
+            return bpe.count(piece);
+        }
         if piece.len() > LONG {
-            let (known, count) = &mut self.long[(piece.len() ^ usize::from(piece[0])) % LONG_SLOTS];
+            // Many pieces have lengths with a common divisor, so the high bits of a product select the slot.
+            let mixed = (piece.len() as u64 ^ u64::from(piece[0]) << 32).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            let slot = mixed >> (64 - LONG_SLOTS.trailing_zeros());
+            let (known, count) = &mut self.long[slot as usize];
             if known != piece {
                 *count = bpe.count(piece);
                 known.clear();

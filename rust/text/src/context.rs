@@ -65,10 +65,15 @@ impl<'a> Contexts<'a> {
         }
         let fence = &self.text[head.0..head.1];
         let marks = fence.trim_start_matches(|c| c != '`' && c != '~');
-        match marks.chars().next() {
-            Some(mark) => format!("\n{}", &marks[..marks.len() - marks.trim_start_matches(mark).len()]),
-            None => String::new(), // a directive ends with the indent
+        let Some(mark) = marks.chars().next() else {
+            return String::new(); // a directive ends with the indent
+        };
+        let length = marks.len() - marks.trim_start_matches(mark).len();
+        // An opening fence that is this long is cut where it is repeated, and nothing would close it.
+        if length > CELL {
+            return String::new();
         }
+        format!("\n{}", &marks[..length])
     }
 
     /// Return the maximum number of context tokens of a passage that begins inside `block`.

@@ -14,6 +14,8 @@ use std::collections::BTreeMap;
 const LONG: usize = 4300;
 /// Number of opening brackets in a line beyond which it may be nested too deeply for Python.
 const DEEP: usize = 200;
+/// Longer titles are left to the caller, which cuts them (`LONGEST_TITLE` of `readers/titles.py`).
+const TITLE: usize = 300;
 /// Bytes of a hash.
 const HASH: usize = 32;
 /// The metadata of every document parsed here, in the format of the tables.
@@ -131,7 +133,8 @@ fn read_line(line: &[u8]) -> Option<Record<'_>> {
     let ids = [&record.own, &record.id].into_iter().flatten();
     let has_zero =
         ids.filter_map(Id::text).chain([title, record.text.as_ref()]).any(|text| text.contains('\0'));
-    let is_plain = !has_zero && record.metadata.as_ref().is_none_or(BTreeMap::is_empty);
+    let is_long = title.len() > TITLE && title.chars().count() > TITLE;
+    let is_plain = !has_zero && !is_long && record.metadata.as_ref().is_none_or(BTreeMap::is_empty);
     (is_plain && !is_blank(&record.text)).then_some(record)
 }
 
@@ -217,6 +220,8 @@ mod tests {
         for line in left {
             assert_eq!(read(line), (vec![], vec![0]), "{line}");
         }
+        let titled = |title: &str| read(&format!("{{\"text\":\"x\",\"title\":\"{title}\"}}")).1;
+        assert_eq!((titled(&"é".repeat(300)), titled(&"é".repeat(301))), (vec![], vec![0]));
         let deep = format!("{{\"text\":\"x\",\"n\":{}{}}}", "[".repeat(200), "]".repeat(200));
         let long = format!("{{\"text\":\"x\",\"n\":{}}}", "1".repeat(5000));
         assert_eq!((read(&deep).1, read(&long).1), (vec![0], vec![0]));

@@ -131,3 +131,16 @@ proptest! {
         prop_assert_eq!(text[reached..].trim(), "");
     }
 }
+
+#[test]
+fn a_long_fence_is_not_repeated() {
+    let lines = "x = 1\n".repeat(2_000);
+    for (fence, repeated) in [("`".repeat(5), true), ("`".repeat(200_000), false)] {
+        let text = format!("{fence}\n{lines}");
+        let pieces = cut(&text, &[((0, text.len()), Mark::Markdown)], 100);
+        assert!(pieces.len() > 50);
+        let after: usize = pieces.iter().map(|piece| piece.after.len()).sum();
+        assert_eq!(after > 0, repeated);
+        assert!(pieces.iter().all(|piece| piece.before.len() + piece.after.len() < 1_000));
+    }
+}

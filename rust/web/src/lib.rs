@@ -5,6 +5,7 @@
 //! content, and [`writer`] prints it. Each step takes time in proportion to the page, however deep it is nested.
 
 mod formula;
+mod limits;
 mod main_text;
 mod measure;
 mod skipped;
@@ -12,6 +13,7 @@ mod tree;
 mod writer;
 
 use crate::tree::{unescaped, Tree};
+pub use limits::limit_markup;
 use std::collections::HashSet;
 pub use writer::{Heading, Text};
 

@@ -9,7 +9,7 @@ import pytest
 
 from ketrag_fast import Settings
 from ketrag_fast.building.sources import read_sources
-from ketrag_fast.readers import FORMATS, SourceFile, items_of
+from ketrag_fast.readers import FORMATS, SourceFile, characters_of, items_of
 from ketrag_fast.readers.code import symbols
 from ketrag_fast.readers.sandbox import Apart
 from ketrag_fast.types import Document, Failure
@@ -37,6 +37,8 @@ FILES = {
     "a.csv": repeating_table(),
     "a.zip": archive({f"{n}.csv": repeating_table() for n in range(2)}),
     "a.eml": mail("Two tables.", attached={"b.csv": repeating_table(), "c.xlsx": repeating_sheet()}),
+}
+LONG_NAMES = {
     "a.json": json.dumps({"k" * 100_000: [{"a": "x"} for _ in range(ROWS)]}).encode(),
     "a.xml": f"<{HEADER}>{'<b>x</b>' * ROWS}</{HEADER}>".encode(),
 }
@@ -44,7 +46,7 @@ FILES = {
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_small_file_gives_a_bounded_text(name: str, tmp_path: Path) -> None:
-    """The header of a table comes with each row, the name of an element with each one inside of it."""
+    """The header of a table comes with each row."""
     (tmp_path / name).write_bytes(FILES[name])
     items = list(read_sources(str(tmp_path), Settings(read_text=2)))
     failures = [item for item in items if isinstance(item, Failure)]
@@ -57,6 +59,15 @@ def test_a_small_file_gives_a_bounded_text(name: str, tmp_path: Path) -> None:
         assert kept  # what was read before the limit stays
     whole = [item for item in read_sources(str(tmp_path), Settings()) if isinstance(item, Failure)]
     assert whole == []
+
+
+@pytest.mark.parametrize("name", LONG_NAMES)
+def test_a_long_name_is_not_repeated(name: str) -> None:
+    """The path of each value has the beginning of a name of 100,000 characters."""
+    document = read_one(name, LONG_NAMES[name])
+    paths = [one.value for one in document.locators if one.kind == "path"]
+    assert len(paths) >= ROWS and max(map(len, paths)) <= 500
+    assert "…" in paths[-1] and characters_of(document) < 500_000
 
 
 def test_a_large_file_may_give_as_much_as_it_holds(tmp_path: Path) -> None:

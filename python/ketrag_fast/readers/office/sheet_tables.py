@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import groupby, islice
 from typing import Final
 
-from ketrag_fast.readers.table import header_of, kind_of, split_head
+from ketrag_fast.readers.table import Header, header_of, kind_of, split_head
 
 _LOOK: Final = 60
 """Rows by which the parts of a sheet are recognised."""
@@ -45,7 +45,7 @@ class TableRow:
 
     number: int
     column: int
-    header: list[str]
+    header: Header
     cells: list[str]
     values: Mapping[int, int | float | None]
 
@@ -149,7 +149,7 @@ class _Table:
         self.begin, self.end = begin, end
         self._rows = {row.number: row for row in first}
         pairs = [(row.number, row.cells) for row in first]
-        self.header: list[str] = []
+        self.header = Header(())
         self.head: Sequence[str] = ()
         self.above: list[tuple[int, Sequence[str]]] = []
         self.is_strong = False
@@ -190,7 +190,7 @@ class _Table:
             self.header = header_of([" ".join(cell.split()) for cell in row.cells])
             return Remark(row.number, self.begin, row.cells)
         if len(row.cells) > len(self.header):
-            self.header = self.header + header_of([""] * len(row.cells))[len(self.header) :]
+            self.header = self.header.widened(len(row.cells))
         cells = list(row.cells)
         for column, last in row.merged.items():
             for place in range(column + 1, min(last + 1, len(self.header))):

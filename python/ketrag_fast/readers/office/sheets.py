@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -22,7 +22,7 @@ from ketrag_fast.readers.office.merged_cells import (
 )
 from ketrag_fast.readers.office.sheet_tables import Form, Part, Remark, SheetRow, parts_of
 from ketrag_fast.readers.protocol import Item, SourceFile
-from ketrag_fast.readers.table import row_document
+from ketrag_fast.readers.table import ONLY_TEXT, row_document
 from ketrag_fast.readers.text_builder import TextWriter
 from ketrag_fast.readers.zip_xml import Package, open_package, relations
 from ketrag_fast.types import Document, Failure
@@ -33,6 +33,11 @@ MOST_STRINGS: Final = 150_000_000
 """Maximum size of the shared strings in bytes, which are kept in memory."""
 _MOST_CELL: Final = 1_000_000
 _LAST_COLUMN: Final = 16_384
+_NEAR: Final = 128
+"""Columns whose cells stay at their place. A row has a text for each empty column before its last cell, so a
+cell in the last column (16,384) would take as long as a row of 16,384 cells. The columns of a table without
+gaps stay where they are, whatever their number.
+"""
 _LISTED: Final = 5
 _TRUE: Final = ("1", "true")
 _ESCAPED: Final = re.compile(r"_x([0-9A-Fa-f]{4})_")
@@ -79,7 +84,7 @@ def _sheet(file: SourceFile, name: str, handler: _SheetRows, package: Package, p
     comments = _Comments(package, path)
     for part in parts_of(_used_rows(handler, package, path)):
         rows = (part.first, part.last) if isinstance(part, Form) else (part.number, part.number)
-        yield comments.add_to(_item(file, name, part), *rows)
+        yield comments.add_to(_item(file, name, part, handler.letters), *rows)
     yield from comments.others(file, name)
     yield from _charts(file, name, package, path)
     if handler.left_out():
@@ -142,17 +147,17 @@ def _used_rows(handler: _SheetRows, package: Package, path: str) -> Iterator[She
         yield from rows
 
 
-def _item(file: SourceFile, name: str, part: Part) -> Item:
+def _item(file: SourceFile, name: str, part: Part, letters: Callable[[int], str]) -> Item:
     if isinstance(part, Form):
         lines = [f"{label}: {value}" if label and value else label or value for label, value in part.fields]
         named = {label: value for label, value in part.fields if label and value and len(value) <= REPEATED}
-        place = f"{letters_of(part.column)}{part.first}:{letters_of(part.column + part.width - 1)}{part.last}"
+        place = f"{letters(part.column)}{part.first}:{letters(part.column + part.width - 1)}{part.last}"
         form = Document(f"{file.id}#{part.first}", "\n".join(lines), "", named)
         return _located(form, name, place)
     # The tables next to the first one have their column in the id: they share its rows.
     number = part.number
-    own = file if not part.column else replace(file, id=f"{file.id}#{letters_of(part.column)}")
-    header = ["text"] if isinstance(part, Remark) else part.header
+    own = file if not part.column else replace(file, id=f"{file.id}#{letters(part.column)}")
+    header = ONLY_TEXT if isinstance(part, Remark) else part.header
     cells = [" ".join(filter(None, part.cells))] if isinstance(part, Remark) else part.cells
     values: Mapping[int, Any] = {} if isinstance(part, Remark) else part.values
     item = row_document(own, number, header, cells, values=values)
@@ -161,7 +166,7 @@ def _item(file: SourceFile, name: str, part: Part) -> Item:
     if not isinstance(item, Document):
         return item
     used = [part.column + place for place, cell in enumerate(part.cells) if cell]
-    return _located(item, name, f"{letters_of(min(used))}{number}:{letters_of(max(used))}{number}")
+    return _located(item, name, f"{letters(min(used))}{number}:{letters(max(used))}{number}")
 
 
 def _located(item: Document, name: str, cells: str) -> Document:
@@ -310,6 +315,8 @@ class _SheetRows(Handler):
         self.rows: list[SheetRow] = []
         self.uncomputed: list[str] = []
         self._merged = MergedCells(merged)
+        self._far: dict[int, int] = {}
+        self.far_columns: list[int] = []
         self._hidden_columns: set[int] = set()
         self._declared = 0  # columns before it
         self._columns_left_out: set[int] = set()
@@ -390,8 +397,28 @@ class _SheetRows(Handler):
         if self._is_hidden:
             self._rows_left_out += 1
             return
+        if max(self._cells) >= _NEAR:
+            across = self._move_far_cells(across)
         cells = [self._cells.get(place, "") for place in range(max(self._cells) + 1)]
         self.rows.append(SheetRow(self._number, cells, self._values, across, self._is_strong, max(gap, 0)))
+
+    def _move_far_cells(self, across: Mapping[int, int]) -> dict[int, int]:
+        """Move the cells of far columns next to each other, in the order in which these columns appear.
+
+        Return the near ones of the cells that are merged to the right.
+        """
+        for column in sorted(self._cells):
+            if column >= _NEAR and column not in self._far:
+                self._far[column] = _NEAR + len(self._far)
+                self.far_columns.append(column)
+        self._cells = {self._far.get(column, column): text for column, text in self._cells.items()}
+        self._values = {self._far.get(column, column): value for column, value in self._values.items()}
+        return {column: last for column, last in across.items() if last < _NEAR}
+
+    def letters(self, place: int) -> str:
+        """Return the letters of the column whose cells are at a place of the rows."""
+        at = place - _NEAR
+        return letters_of(self.far_columns[at] if 0 <= at < len(self.far_columns) else place)
 
     def left_out(self) -> str:
         """Return how many hidden rows and columns with text were left out; "" for none."""

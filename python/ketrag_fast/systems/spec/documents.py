@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -174,10 +175,12 @@ class Documents:
         shift = 0
         for number in sorted({*parts, *located}):
             marks = located.get(number, ())
-            for part in parts.get(number, [None]):
-                start = 0 if part is None else part.start
-                own = marks if part is None else tuple(_within(marks, part))
-                yield number + shift, start, own
+            own = parts.get(number)
+            if own is None:
+                yield number + shift, 0, marks
+                continue
+            for part, within in zip(own, _by_section(marks, own), strict=True):
+                yield number + shift, part.start, tuple(within)
                 shift += 1
             shift -= 1
 
@@ -207,11 +210,16 @@ class Documents:
         self._some = None
 
 
-def _within(marks: Sequence[Locator], part: SectionSpan) -> Iterator[Locator]:
-    """Yield the locators of a section. The marks of the readers are cut to it."""
+def _by_section(marks: Sequence[Locator], parts: Sequence[SectionSpan]) -> list[list[Locator]]:
+    """Return the locators that overlap each section, in order. The marks of the readers are cut to it."""
+    ends = [part.end for part in parts]
+    found: list[list[Locator]] = [[] for _ in parts]
     for one in marks:
-        if one.start < part.end and one.end > part.start:
-            yield _cut_mark(one, part) if is_mark(one) else one
+        at = bisect_right(ends, one.start)
+        while at < len(parts) and parts[at].start < one.end:
+            found[at].append(_cut_mark(one, parts[at]) if is_mark(one) else one)
+            at += 1
+    return found
 
 
 def _cut_mark(one: Locator, part: SectionSpan) -> Locator:
