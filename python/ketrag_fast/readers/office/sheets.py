@@ -34,10 +34,8 @@ MOST_STRINGS: Final = 150_000_000
 _MOST_CELL: Final = 1_000_000
 _LAST_COLUMN: Final = 16_384
 _NEAR: Final = 128
-"""Columns whose cells stay at their place. A row has a text for each empty column before its last cell, so a
-cell in the last column (16,384) would take as long as a row of 16,384 cells. The columns of a table without
-gaps stay where they are, whatever their number.
-"""
+"""Columns whose cells stay at their place; further ones follow in the order in which they appear. A row has a
+text for each empty column before its last cell, so one in column 16,384 would cost as much as a full row."""
 _LISTED: Final = 5
 _TRUE: Final = ("1", "true")
 _ESCAPED: Final = re.compile(r"_x([0-9A-Fa-f]{4})_")
@@ -403,10 +401,7 @@ class _SheetRows(Handler):
         self.rows.append(SheetRow(self._number, cells, self._values, across, self._is_strong, max(gap, 0)))
 
     def _move_far_cells(self, across: Mapping[int, int]) -> dict[int, int]:
-        """Move the cells of far columns next to each other, in the order in which these columns appear.
-
-        Return the near ones of the cells that are merged to the right.
-        """
+        """Move the cells of far columns next to each other; return the near cells that are merged."""
         for column in sorted(self._cells):
             if column >= _NEAR and column not in self._far:
                 self._far[column] = _NEAR + len(self._far)
