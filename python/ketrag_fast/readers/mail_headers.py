@@ -14,10 +14,10 @@ from typing import Any, Final, cast
 LONGEST: Final = 10_000
 """Characters of a header that are read."""
 _LONGEST_OF_PART: Final = 1_000
-"""Characters of a header that describes a part, such as `Content-Type`. The standard parser takes up to 4 ms
+"""Characters of a header that describes a part, such as `Content-Type`. The standard parser needs up to 4 ms
 for 1,000, and quadratic time: 190 ms for 10,000."""
 _SHORT: Final = 500
-"""Longest header that the standard parser reads. It takes up to 1 s for 10,000 characters of addresses."""
+"""Longest header that the standard parser reads. For 10,000 characters of addresses it needs 1 s."""
 
 
 class _ShortHeaders(policy.EmailPolicy):

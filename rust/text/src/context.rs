@@ -69,7 +69,7 @@ impl<'a> Contexts<'a> {
             return String::new(); // a directive ends with the indent
         };
         let length = marks.len() - marks.trim_start_matches(mark).len();
-        // An opening fence that is this long is cut where it is repeated, and nothing would close it.
+        // A repeated opening fence of this length is cut, so nothing would close it.
         if length > CELL {
             return String::new();
         }
