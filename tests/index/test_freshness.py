@@ -274,6 +274,15 @@ def test_touched_files_are_hashed_once(
     assert (index.freshen().changes, index.generation, len(hashed)) == (0, 1, 3)
 
 
+def test_touched_files_count_for_nothing(index: Index, notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many they are, they are looked at before the next answer, and quiet then."""
+    monkeypatch.setattr(freshness, "QUICK", 0.0)
+    for path in notes.rglob("*.md"):
+        os.utime(path)
+    time.sleep(0.05)
+    assert index.freshen().updated and (index.freshen().changes, index.generation) == (0, 1)
+
+
 def test_a_folder_replaced_by_a_file(index: Index, notes: Path, quick: None) -> None:
     shutil.rmtree(notes / "sub")
     (notes / "sub").write_text("A file with the name of the folder, about walruses.\n")

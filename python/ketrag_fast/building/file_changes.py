@@ -235,10 +235,13 @@ def _ignored_in(spec: str, folder: str, settings: Mapping[str, Any]) -> tuple[Ig
 
 
 def bytes_of(changes: FileChanges) -> int:
-    """Return the size of the files that must be read, in bytes."""
+    """Return the size of the files that must be read, in bytes. Files that were only touched are hashed."""
     found = 0
     for one in changes.sources:
-        found += sum(size_of(stat) for _, stat in one.changed)
+        touched = [row for row, stat in one.changed if row.size == size_of(stat)]
+        found += sum(size_of(stat) for row, stat in one.changed if row.size != size_of(stat))
+        digests = digests_of([row.path for row in touched])
+        found += sum(row.size for row, digest in zip(touched, digests, strict=True) if row.digest != digest)
         for _, path in one.new:
             try:
                 found += os.stat(path).st_size  # noqa: PTH116 - of a path as text
