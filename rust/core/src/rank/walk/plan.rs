@@ -118,9 +118,10 @@ plan! {
     /// the share of distinct subjects among the documents of the candidates of round 1 that have one is below
     /// `distinct` minus `distinct_span`, and 0 from `distinct` on.
     ///
-    /// Chosen with `benches/kinds.py` on twelve sets and their cut, joined and untitled forms. At 0.7, and
-    /// without `common`, MuSiQue without titles, cut to 30 tokens, loses 1.2 points of recall@5 (0.65: 0.6), and
-    /// web pages are 2.3 points behind (0.65 with `common`: none).
+    /// Chosen with `benches/kinds.py` on samples of MuSiQue, 2WikiMultihopQA and XQuAD, whole and cut, the first two
+    /// also joined and without titles, and of eight other sets as they are; no set was left out of the choice. At
+    /// 0.7 without `common`, MuSiQue without titles, cut to 30 tokens, loses 1.2 points of recall@5 and web pages
+    /// 2.3 of what no pairs give; 0.65 with `common` loses 1.1 and none. Values between were not tried.
     direct: f64 = 1.0, 0.0;
     distinct: f64 = 0.65, 0.7;
     distinct_span: f64 = 0.2, 0.2;
@@ -142,9 +143,9 @@ plan! {
     /// from 81.8 to 80.8 on web pages, and rises from 19.7 to 20.1 on contracts.
     company_length: f64 = 1.0, 0.0;
     /// Additional weight of vectors in the direct match for each standard deviation by which the nearest unit
-    /// is nearer than chance explains: see `trust` in `pool`. Chosen on seven sets with all-MiniLM-L6-v2
-    /// by recall@5 and nDCG@10 of the direct match alone, each set left out in turn: the mean is 77.8 with 1.5,
-    /// 77.8 with 1 and 2, 77.5 with 0.5, and 76.8 with 0; code gains most (78.6 instead of 74.3).
+    /// is nearer than chance explains: see `trust` in `pool`. Chosen on seven sets with all-MiniLM-L6-v2, by
+    /// recall@5 and nDCG@10 of the direct match alone, without leaving a set out: the mean is 77.8 with 1, 1.5
+    /// and 2, 77.5 with 0.5, and 76.8 with 0; code gains most (78.6 instead of 74.3).
     trust: f64 = 1.5, 0.0;
     /// Weights of the sum; in round 1 also `length_early`. Lengths are natural logarithms of characters.
     ///
