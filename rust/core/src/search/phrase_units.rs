@@ -126,7 +126,7 @@ impl Texts<'_> {
     ) -> Result<()> {
         let passes = |unit: u32| mask.is_none_or(|mask| mask.has(unit));
         let has_next = !self.titles && phrase.len() > 1 && at as usize + 1 < self.links.units();
-        if !passes(at) && !(has_next && passes(at + 1)) {
+        if !(passes(at) || has_next && passes(at + 1)) {
             return Ok(());
         }
         let unit = (self.unit)(at)?;
