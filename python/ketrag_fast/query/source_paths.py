@@ -160,13 +160,15 @@ def heading_path(title: str, location: Location) -> tuple[str, ...]:
     Examples:
         >>> heading_path("Purge (Change documents)", {"heading": ["Purge"]})
         ('Change documents', 'Purge')
+        >>> heading_path("find (tags.py › Node)", {"symbol": ["Node", "__repr__"]})
+        ('tags.py', 'Node', '__repr__')
     """
     found = location.get("heading", location.get("symbol"))
     headings = [str(one) for one in found] if isinstance(found, (list, tuple)) else []
     outer = title
     if headings and title.endswith(")"):
         leaf, _, rest = title.partition(" (")
-        if leaf in headings:
+        if leaf in headings or "symbol" in location:  # titles of code are file names
             outer = rest[:-1].split(" › ")[0]
     path = [outer, *headings] if outer and (not headings or headings[0] != outer) else headings
     return tuple(path)

@@ -64,6 +64,8 @@ _NAMED: Final = frozenset(
         "internal_module",
     )
 )
+_LEADING: Final = frozenset(("comment", "line_comment", "block_comment", "attribute_item"))
+"""Kinds of nodes that belong to the definition below them."""
 _WRAPPERS: Final = frozenset(("decorated_definition", "export_statement", "template_declaration"))
 
 
@@ -110,26 +112,46 @@ def _parser(language: str) -> Any:
 
 
 def symbols(text: str, language: str) -> Iterator[Locator]:
-    """Yield locators of functions, classes and the like, with the names of the enclosing ones."""
+    """Yield locators of functions, classes and the like, with the names of the enclosing ones.
+
+    A definition begins with the comments, decorators and attributes directly above it.
+    """
     parser = _parser(language)
     if parser is None:
         return
     data = text.encode("utf-8", "surrogatepass")
     tree = parser.parse(data)
     place = _Offsets(text, data)
-    pending: list[tuple[Any, tuple[str, ...], int, Any]] = [(tree.root_node, (), 0, None)]
+    pending: list[tuple[Any, int, tuple[str, ...], int, Any]] = [(tree.root_node, 0, (), 0, None)]
     while pending:
-        node, path, depth, outer = pending.pop()
+        node, start, path, depth, outer = pending.pop()
         inner = path
-        around = node if node.type in _WRAPPERS else None
+        around = (start, node.end_byte) if node.type in _WRAPPERS else None
         if node.type in _NAMED:
             name = _name(node)
             if name:
                 inner = (*path, name)
-                whole = outer if outer is not None else node
-                yield Locator(place(whole.start_byte), place(whole.end_byte), "symbol", cut_path(inner))
+                first, last = outer if outer is not None else (start, node.end_byte)
+                yield Locator(place(first), place(last), "symbol", cut_path(inner))
         if depth < _DEEPEST:
-            pending.extend((child, inner, depth + 1, around) for child in reversed(node.named_children))
+            children = [(child, at, inner, depth + 1, around) for child, at in _with_starts(node)]
+            pending.extend(reversed(children))
+
+
+def _with_starts(node: Any) -> Iterator[tuple[Any, int]]:
+    """Yield the children of a node and the start of each, that of the comments directly above it if any."""
+    start: int | None = None
+    below = node.start_point[0] - 1
+    for child in node.named_children:
+        row = child.start_point[0]
+        if child.type in _LEADING:
+            if row > below or start is not None:  # else it is behind code on its line
+                start = child.start_byte if start is None or row > below + 1 else start
+            yield child, child.start_byte
+        else:
+            yield child, child.start_byte if start is None or row > below + 1 else start
+            start = None
+        below = child.end_point[0]
 
 
 def _name(node: Any) -> str:
