@@ -12,15 +12,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ketrag_fast.kernels.text import unpack
 from ketrag_fast.query.source_paths import SourcePaths
-from ketrag_fast.systems.shared.rows import Arrays
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from ketrag_fast.query.open_generation import Opened
+    from ketrag_fast.systems.shared.rows import Arrays
 
 FIELDS: Final = ("date", "modified", "year")
 """Metadata fields that may hold the date of a document, in order of preference."""
@@ -56,6 +55,8 @@ def date_in(metadata: Mapping[str, Any]) -> str:
 
 def dates_of_rows(units: Arrays) -> list[str] | None:
     """Return the date of each row of the documents' arrays, "" if unknown; None if no document has a date."""
+    from ketrag_fast.kernels.text import unpack
+
     if "document_metadata_offsets" not in units:
         return None
     dates: list[str] = []
