@@ -162,6 +162,8 @@ def freshen(folder: Path, how: Refresh, settings: Settings) -> Freshness:
         reason, is_pending = "--fresh indexes them first", _is_local(stored)
     if reason is None:
         reason = _update(folder, settings, changes, LONGEST if how == "auto" else None)
+    if reason == _TOO_SLOW:  # a service finishes it behind its answers
+        is_pending = _is_local(stored)
     if reason is None:
         return replace(found, updated=True, files=())
     return replace(found, reason=reason if found.changes else found.reason, is_pending=is_pending)
