@@ -51,7 +51,7 @@ from ketrag_fast.storage.manifest import Manifest
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.spec.stage import Ahead
 from ketrag_fast.types import BuildReport, Document, Failure
-from ketrag_fast.types.documents import FORMAT, GENERATED, HIDDEN
+from ketrag_fast.types.documents import FORMAT, GENERATED, HIDDEN, IGNORED, LEFT_OUT
 from ketrag_fast.types.locations import from_rows, to_text
 from ketrag_fast.types.wording import counted
 
@@ -257,6 +257,10 @@ def change_documents(
         new = {failure.document for failure in comparison.failures}
         old = [one for one in tables.failures() if one.document not in new] if change.others == "keep" else []
         tables.set_failures([*old, *comparison.failures])
+        noted = [*comparison.skipped, *comparison.unsure]
+        names = {one.document for one in noted}
+        earlier = [one for one in tables.left_out() if one.document not in names]
+        tables.set_left_out([*(earlier if change.others == "keep" else []), *noted])
         done.failures += comparison.failures
         done.skipped += comparison.skipped
         done.warnings += _warnings(comparison)
@@ -280,7 +284,10 @@ def _change_single_files(
             if gone:
                 tables.remove(gone)
             tables.set_known_files(comparison.rows, comparison.gone)
+            ignored = [one for one in tables.left_out() if one.code == IGNORED]
             tables.replace_failures(files.changed_notes(), comparison.failures)
+            notes = (one for one in tables.notes_of_files() if one.code in LEFT_OUT)
+            tables.set_left_out([*ignored, *notes])
     except NeedsComparisonError:
         return None
     comparison.recall(tables.notes_of_files())

@@ -25,6 +25,7 @@ from ketrag_fast.systems.shared.rows import codes_of_rows, documents_of
 from ketrag_fast.systems.spec.arrays import Sizes
 from ketrag_fast.systems.spec.stage import resolve
 from ketrag_fast.systems.spec.system import System
+from ketrag_fast.types import Failure
 
 
 def statistics(
@@ -60,6 +61,7 @@ def statistics(
         "stages": stages,
         "disk": _disk(path),
         "failures": [failure.to_json() for failure in reading.failures(Layout(path))],
+        "left_out": dict(sorted(Counter(one.code for one in reading.left_out(Layout(path))).items())),
         "backends": {
             "embedder": manifest.settings.get("embedder"),
             "dimension": sizes.get("dimension"),
@@ -86,6 +88,12 @@ def statistics(
         },
         "settings": dict(manifest.settings),
     }
+
+
+def problems(path: Path) -> list[Failure]:
+    """Return the documents and parts of an index that failed or were left out, ordered by name."""
+    found = [*reading.failures(Layout(path)), *reading.left_out(Layout(path))]
+    return sorted(found, key=lambda one: (one.document, one.code, one.message))
 
 
 def documents_digest(manifest: Manifest) -> str:

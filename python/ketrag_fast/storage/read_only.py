@@ -15,10 +15,20 @@ from ketrag_fast.storage.database import require_own_file
 from ketrag_fast.storage.io_errors import writing
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.types import Failure
+from ketrag_fast.types.documents import LEFT_OUT
 
 
 def failures(layout: Layout) -> list[Failure]:
     """Return the documents and chunks that failed in the last build."""
+    return [one for one in _failures(layout) if one.code not in LEFT_OUT]
+
+
+def left_out(layout: Layout) -> list[Failure]:
+    """Return the files and parts that the last reading of the sources left out, with the reasons."""
+    return [one for one in _failures(layout) if one.code in LEFT_OUT]
+
+
+def _failures(layout: Layout) -> list[Failure]:
     rows = _rows(layout, "SELECT document, code, message FROM failures ORDER BY rowid")
     return [Failure(*row) for row in rows]
 

@@ -22,6 +22,7 @@ from ketrag_fast.storage.document_texts import TEXTS_SCHEMA
 from ketrag_fast.storage.io_errors import json_of, tables_damaged
 from ketrag_fast.storage.layout import FORMAT, incompatible
 from ketrag_fast.types import Failure
+from ketrag_fast.types.documents import LEFT_OUT
 
 _SCHEMA = """
 CREATE TABLE sources (
@@ -165,10 +166,7 @@ class Tables(DocumentTable):
 
     def set_failures(self, failures: Iterable[Failure]) -> None:
         """Store the failures of the last reading of all sources."""
-        self._db.execute("DELETE FROM failures")
-        rows = ((f.document, f.code, f.message) for f in failures)
-        self._db.executemany("INSERT INTO failures VALUES (?, ?, ?)", rows)
-        self._store_seal(_FAILURES)
+        self._replace_failures(failures, left_out=False)
 
     def replace_failures(self, documents: Iterable[str], failures: Iterable[Failure]) -> None:
         """Delete the failures of some documents, and add others."""
@@ -179,6 +177,24 @@ class Tables(DocumentTable):
 
     def failures(self) -> list[Failure]:
         """Return the failures in the order of reading."""
+        return [one for one in self._failures() if one.code not in LEFT_OUT]
+
+    def set_left_out(self, notes: Iterable[Failure]) -> None:
+        """Store what the last reading of all sources left out, with the reasons."""
+        self._replace_failures(notes, left_out=True)
+
+    def left_out(self) -> list[Failure]:
+        """Return what was left out, in the order of reading."""
+        return [one for one in self._failures() if one.code in LEFT_OUT]
+
+    def _replace_failures(self, own: Iterable[Failure], *, left_out: bool) -> None:
+        query = "DELETE FROM failures WHERE (code IN (SELECT value FROM json_each(?))) = ?"
+        self._db.execute(query, (json.dumps(sorted(LEFT_OUT)), left_out))
+        rows = ((one.document, one.code, one.message) for one in own)
+        self._db.executemany("INSERT INTO failures VALUES (?, ?, ?)", rows)
+        self._store_seal(_FAILURES)
+
+    def _failures(self) -> list[Failure]:
         rows = self._db.execute("SELECT document, code, message FROM failures ORDER BY rowid")
         return [Failure(*self._texts(row, "a failure")) for row in rows]
 

@@ -24,6 +24,8 @@ IGNORED: Final = "ignored"
 """Code: the file or folder is hidden, or a pattern of `exclude` or a `.gitignore` leaves it out."""
 FORMAT: Final = "format"
 """Code: the file was skipped because no reader supports its format."""
+LEFT_OUT: Final = frozenset((ENCODING, FORMAT, GENERATED, HIDDEN, IGNORED))
+"""Codes of what was left out, or read with a guess, for a reason that is not an error."""
 NOTES: Final = frozenset((ENCODING, GENERATED, HIDDEN))
 """Codes of a `Failure` that readers yield as a notice rather than an error."""
 _ENTRY: Final = 16

@@ -3,6 +3,7 @@
 //! A gutter is a vertical stripe that few lines cross, with columns of text on both sides. Short pieces of
 //! text next to each other (forms, tables) are not columns and are read row by row.
 
+use crate::direction::is_mostly_rtl;
 use crate::matching::split_at_leaders;
 use crate::merging::TableRow;
 use crate::page::{larger, least, median, most, Line, Page};
@@ -236,15 +237,20 @@ fn text_row(group: &[&Line], column: usize) -> TextRow {
     if let [line] = group {
         return line_row(line, column);
     }
-    let mut text = group[0].text.clone();
+    let mut ordered = group.to_vec();
+    if is_mostly_rtl(group.iter().map(|line| line.text.as_str())) {
+        ordered.reverse();
+    }
+    let mut text = ordered[0].text.clone();
     let mut cells = 1;
-    for pair in group.windows(2) {
-        let is_wide = pair[1].left - pair[0].right > CELLS * larger(pair[0].size, 1.0);
+    for pair in ordered.windows(2) {
+        let gap = larger(pair[1].left - pair[0].right, pair[0].left - pair[1].right);
+        let is_wide = gap > CELLS * larger(pair[0].size, 1.0);
         cells += usize::from(is_wide);
         text.push(if is_wide { '\t' } else { ' ' });
         text.push_str(&pair[1].text);
     }
-    let soft = group[group.len() - 1].soft;
+    let soft = ordered[ordered.len() - 1].soft;
     TextRow { text, soft, cells, column, ..bounded(group.iter().copied()) }
 }
 

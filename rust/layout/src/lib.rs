@@ -6,6 +6,7 @@
 
 pub mod columns;
 mod continued;
+pub mod direction;
 pub mod grids;
 pub mod lines;
 mod matching;

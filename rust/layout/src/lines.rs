@@ -33,6 +33,8 @@ pub trait Characters {
     /// Return left, top, right, bottom of the paths on the page.
     fn paths(&self) -> Vec<[f32; 4]>;
     fn has_picture(&self) -> bool;
+    /// Return whether a character is drawn in white or is transparent.
+    fn is_white(&self, at: usize) -> bool;
 }
 
 /// Return the lines of a page in drawing order. `width` and `height` are those of the displayed page, which is rotated
@@ -53,8 +55,10 @@ pub fn lines_of(characters: &impl Characters, width: f64, height: f64, rotation:
         return Page { state: State::Unmapped, ..page };
     }
     let view = View { rotation: (rotation + page.turned) % 360, width: own.0, height: own.1 };
+    let unseen = Unseen::new(characters, view);
     page.grids = grids_of(characters.paths().into_iter().map(|path| view.place(path.map(f64::from))));
-    page.lines = read_lines(characters, view, &page.grids);
+    page.lines = read_lines(characters, view, &page.grids, &unseen);
+    page.unseen = unseen.count.get();
     for line in &mut page.lines {
         line.clamp();
     }
@@ -98,7 +102,119 @@ fn is_unmapped(characters: &impl Characters) -> bool {
         return false;
     }
     let wrong = places.iter().filter(|&&at| characters.is_unmapped(at)).count();
-    wrong as f64 > 0.4 * places.len() as f64
+    wrong as f64 > 0.4 * places.len() as f64 && !is_plausible(units)
+}
+
+/// Frequency of the letters a to z in prose, per thousand: the mean of English, German, French and Spanish.
+const FREQUENCY: [f64; 26] = [
+    82.0, 14.0, 31.0, 42.0, 146.0, 14.0, 18.0, 26.0, 71.0, 4.0, 5.0, 46.0, 28.0, 78.0, 62.0, 22.0, 6.0, 66.0,
+    68.0, 72.0, 42.0, 12.0, 10.0, 3.0, 10.0, 7.0,
+];
+/// Letters with which a text can be judged.
+const JUDGED: usize = 40;
+/// Minimum similarity (cosine) of the letters of a page to those of prose. Pages of English, French and R code in
+/// fonts of TeX have 0.9 and more; the same pages with letters exchanged at random have 0.75 at most.
+const PLAUSIBLE: f64 = 0.86;
+
+/// Return whether characters without a map to Unicode are letters all the same, as those of TeX's bitmap fonts.
+fn is_plausible(units: &[u32]) -> bool {
+    let mut counts = [0.0; 26];
+    for letter in units.iter().filter_map(|&unit| u8::try_from(unit).ok()).filter(u8::is_ascii_alphabetic) {
+        counts[usize::from(letter.to_ascii_lowercase() - b'a')] += 1.0;
+    }
+    let seen = units.iter().filter(|&&unit| !is_blank(unit)).count() as f64;
+    let letters: f64 = counts.iter().sum();
+    let product: f64 = counts.iter().zip(FREQUENCY).map(|(own, usual)| own * usual).sum();
+    let norm = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>().sqrt();
+    letters >= JUDGED as f64 && letters > 0.2 * seen && product > PLAUSIBLE * norm(&counts) * norm(&FREQUENCY)
+}
+
+/// Return the character that a code of TeX's encodings OT1 and T1 stands for in a font without a map to Unicode.
+pub fn tex_character(code: u32) -> Option<u32> {
+    Some(match code {
+        0x0b | 0x1b => 0xfb00, // ff
+        0x0c | 0x1c => 0xfb01, // fi
+        0x0d | 0x1d => 0xfb02, // fl
+        0x0e | 0x1e => 0xfb03, // ffi
+        0x0f | 0x1f => 0xfb04, // ffl
+        0x10 => 0x201c,
+        0x11 => 0x201d,
+        0x12 => 0x201e,
+        0x15 => 0x2013,
+        0x16 => 0x2014,
+        _ => return None,
+    })
+}
+
+/// Which characters nobody sees, and how many words were left out because of it.
+struct Unseen {
+    checks_place: bool,
+    checks_colour: bool,
+    paths: Vec<[f32; 4]>,
+    page: [f64; 2],
+    count: std::cell::Cell<u32>,
+}
+
+/// Letters of less than this size in points are not read by anybody.
+const TINY: f64 = 1.5;
+
+impl Unseen {
+    /// A page most of whose text is white, or outside, has a background or a box that is not known here.
+    fn new(characters: &impl Characters, view: View) -> Unseen {
+        let page = if matches!(view.rotation, 90 | 270) {
+            [view.height, view.width]
+        } else {
+            [view.width, view.height]
+        };
+        let places: Vec<usize> = sample(characters.units(), SAMPLED).collect();
+        let few = |count: usize| 2 * count < places.len();
+        let mut found = Unseen {
+            checks_place: true,
+            checks_colour: false,
+            paths: Vec::new(),
+            page,
+            count: std::cell::Cell::new(0),
+        };
+        found.checks_place = few(places
+            .iter()
+            .filter(|&&at| found.is_outside(view.word(characters.bounds(at), characters.bounds(at))))
+            .count());
+        found.checks_colour =
+            few(places.iter().filter(|&&at| characters.is_white(at)).count()) && !characters.has_picture();
+        if found.checks_colour {
+            found.paths = characters.paths();
+        }
+        found
+    }
+
+    fn is_outside(&self, [left, top, right, bottom]: [f64; 4]) -> bool {
+        right < 0.0 || bottom < 0.0 || left > self.page[0] || top > self.page[1]
+    }
+
+    /// Return whether a word is seen; count it if it is not.
+    fn is_seen(&self, characters: &impl Characters, at: usize, bounds: [f64; 4]) -> bool {
+        let is_covered = |box_: [f32; 4]| {
+            let [left, top, right, bottom] = characters.bounds(at);
+            let (x, y) = ((left + right) / 2.0, (top + bottom) / 2.0);
+            box_[0] <= x && x <= box_[2] && box_[3] <= y && y <= box_[1]
+        };
+        let is_hidden = self.checks_place && self.is_outside(bounds)
+            || self.checks_colour
+                && characters.is_white(at)
+                && !self.paths.iter().any(|&path| is_covered(path))
+            || bounds[3] - bounds[1] < 2.0 * TINY && is_tiny(characters, at);
+        if is_hidden {
+            self.count.set(self.count.get().saturating_add(1));
+        }
+        !is_hidden
+    }
+}
+
+/// Return whether a character is too small to be read.
+fn is_tiny(characters: &impl Characters, at: usize) -> bool {
+    let matrix = characters.matrix(at).map(f64::from);
+    let size = characters.font_size(at) * matrix[2].hypot(matrix[3]);
+    size > 0.0 && size < TINY
 }
 
 fn is_bad(unit: u32) -> bool {
@@ -177,7 +293,7 @@ struct Mark {
     bounds: [f64; 4],
 }
 
-fn read_lines(characters: &impl Characters, view: View, grids: &[Grid]) -> Vec<Line> {
+fn read_lines(characters: &impl Characters, view: View, grids: &[Grid], unseen: &Unseen) -> Vec<Line> {
     let units = characters.units();
     let mut lines = Vec::new();
     let mut marks: Vec<Mark> = Vec::new();
@@ -186,7 +302,11 @@ fn read_lines(characters: &impl Characters, view: View, grids: &[Grid]) -> Vec<L
         let end = units[start..].iter().position(|&unit| is_break(unit)).map_or(units.len(), |n| start + n);
         let soft = units.get(end).is_some_and(|&unit| is_cut(unit));
         mark_words(characters, view, start..end, &mut marks);
-        if !marks.is_empty() {
+        let count = marks.len();
+        marks.retain(|mark| unseen.is_seen(characters, mark.start, mark.bounds));
+        if marks.len() < count && !marks.is_empty() {
+            split_words(read_words(units, &marks), soft, 0.0, &mut lines);
+        } else if !marks.is_empty() {
             read_line(characters, view, grids, (start, end, soft), &marks, &mut lines);
         }
         start = end + 1;
@@ -395,6 +515,9 @@ mod tests {
         fn has_picture(&self) -> bool {
             true
         }
+        fn is_white(&self, _: usize) -> bool {
+            false
+        }
     }
 
     fn texts(text: &str) -> Vec<(String, usize, bool)> {
@@ -433,7 +556,8 @@ mod tests {
                 characters.at[at].1 = number;
             }
             let page = lines_of(&characters, 600.0, 800.0, 0);
-            assert!(page.lines.len() >= 10);
+            // A line outside of the page is not seen.
+            assert!(page.lines.len() + page.unseen as usize >= 10);
             for line in &page.lines {
                 let numbers = [line.left, line.top, line.right, line.bottom, line.size];
                 assert!(numbers.iter().all(|one| one.abs() <= FARTHEST), "{number}: {numbers:?}");

@@ -12,6 +12,7 @@ pub fn pack(pages: &[Page]) -> Vec<u8> {
         put_numbers(&mut out, &[page.width, page.height]);
         out.extend(page.turned.to_le_bytes());
         out.push(page.state as u8);
+        out.extend(page.unseen.to_le_bytes());
         put_count(&mut out, page.lines.len());
         for line in &page.lines {
             put_numbers(&mut out, &[line.left, line.top, line.right, line.bottom, line.size]);
@@ -111,8 +112,9 @@ impl Packed<'_> {
             [2] => State::Scanned,
             _ => return None,
         };
+        let unseen = u32::from_le_bytes(self.bytes()?);
         let (lines, grids) = (self.list(Packed::line)?, self.list(Packed::grid)?);
-        Some(Page { width, height, turned, state, lines, grids })
+        Some(Page { width, height, turned, state, unseen, lines, grids })
     }
 
     fn line(&mut self) -> Option<Line> {

@@ -1,5 +1,6 @@
 //! A page as its lines and drawn grids. Coordinates are in points from the top left of the displayed page.
 
+use crate::direction::{is_rtl, join};
 use crate::grids::Grid;
 
 /// Maximum coordinate in points (35 metres). Coordinates are clamped to it.
@@ -50,13 +51,8 @@ impl Line {
             most(words.iter().map(|word| word.right)),
             most(words.iter().map(|word| word.bottom)),
         ];
-        let mut text = String::with_capacity(words.iter().map(|word| word.text.len() + 1).sum());
-        for (at, word) in words.iter().enumerate() {
-            if at > 0 {
-                text.push(' ');
-            }
-            text.push_str(&word.text);
-        }
+        let texts: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
+        let text = join(&texts);
         Line { words, ..Line::new(bounds, size, text, soft) }
     }
 
@@ -115,6 +111,8 @@ pub struct Page {
     pub height: f64,
     pub turned: u16,
     pub state: State,
+    /// Words that nobody sees: they are in the colour of the paper, outside of the page, or tiny.
+    pub unseen: u32,
     pub lines: Vec<Line>,
     pub grids: Vec<Grid>,
 }
@@ -133,7 +131,10 @@ impl Page {
 }
 
 /// Add the parts of a line between wide gaps to `lines`. `size` is that of the letters, or at most 1 if it is unknown.
-pub fn split_words(words: Vec<Word>, soft: bool, mut size: f64, lines: &mut Vec<Line>) {
+pub fn split_words(mut words: Vec<Word>, soft: bool, mut size: f64, lines: &mut Vec<Line>) {
+    if words.iter().any(|word| is_rtl(&word.text)) {
+        words.sort_by(|a, b| (a.left + 0.0).total_cmp(&(b.left + 0.0)));
+    }
     let height = most(words.iter().map(|word| word.bottom)) - least(words.iter().map(|word| word.top));
     if size <= 1.0 {
         size = larger(height, 1.0);

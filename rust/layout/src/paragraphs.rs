@@ -55,6 +55,10 @@ impl Compounds {
         }
         let mut ends = text.chars().rev();
         let is_hyphen = matches!(ends.next(), Some('-' | '\u{2010}' | '\u{ad}'));
+        let is_inside = ends.clone().next().is_some_and(is_word_re) && !text.ends_with('\u{ad}');
+        if is_hyphen && is_inside && stays_hyphenated(more) {
+            return text.push_str(more); // 2019-2021, Meyer-Lund
+        }
         if is_hyphen && ends.next().is_some_and(is_letter) && more.starts_with(char::is_lowercase) {
             text.pop();
             return self.join_word(text, more);
@@ -65,14 +69,36 @@ impl Compounds {
 
     fn join_word(&self, text: &mut String, more: &str) {
         let (first, second) = (last_word(text, LONGEST), first_word(more));
-        if !first.is_empty()
+        let is_compound = !first.is_empty()
             && !second.is_empty()
-            && self.0.contains(&format!("{first}-{second}").to_lowercase())
-        {
+            && (self.0.contains(&format!("{first}-{second}").to_lowercase()) || has_hyphen(first, second));
+        if is_compound || stays_hyphenated(more) {
             text.push('-');
         }
         text.push_str(more);
     }
+}
+
+/// Return whether a hyphen before a text belongs to the word: a number or a name follows.
+fn stays_hyphenated(more: &str) -> bool {
+    more.starts_with(|c: char| c.is_numeric() || c.is_uppercase())
+}
+
+/// First parts of words that are written with a hyphen, and the second parts with which they are not.
+const FIRST: [&str; 2] = ["self", "well"];
+const NOT_SECOND: [&str; 12] =
+    ["ish", "ishly", "ishness", "less", "lessly", "same", "hood", "ness", "ing", "come", "ington", "s"];
+/// Second parts of words that are written with a hyphen, and the first parts with which they are not.
+const SECOND: [&str; 7] = ["based", "related", "driven", "oriented", "known", "friendly", "specific"];
+const NOT_FIRST: [&str; 8] = ["un", "inter", "cor", "mis", "de", "non", "re", "a"];
+
+/// Return whether a word that is nowhere else in the document is written with a hyphen: `self-service`.
+fn has_hyphen(first: &str, second: &str) -> bool {
+    let (first, second) = (first.to_lowercase(), second.to_lowercase());
+    FIRST.contains(&first.as_str()) && !NOT_SECOND.contains(&second.as_str())
+        || SECOND.contains(&second.as_str())
+            && !NOT_FIRST.contains(&first.as_str())
+            && first.chars().count() > 2
 }
 
 /// Return the letters at the end of a text, at most `longest`.
@@ -201,7 +227,13 @@ mod tests {
         assert_eq!(join("the Well", "built", true), "the Well-built");
         assert_eq!(join("the built-", "up", false), "the builtup");
         assert_eq!(join("the ex-", "ample", false), "the example");
-        assert_eq!(join("the ex-", "Ample", false), "the ex- Ample");
+        assert_eq!(join("the Meyer-", "Lund", false), "the Meyer-Lund");
+        assert_eq!(join("in 2019-", "2021", false), "in 2019-2021");
+        assert_eq!(join("the AB", "12", true), "the AB-12");
+        assert_eq!(join("the self", "service", true), "the self-service");
+        assert_eq!(join("the self", "ish", true), "the selfish");
+        assert_eq!(join("the soft", "ware", true), "the software");
+        assert_eq!(join("so -", "Then", false), "so - Then");
         assert_eq!(join("5-", "ample", false), "5- ample");
         assert_eq!(join("the ice", "", false), "the ice");
     }

@@ -28,13 +28,24 @@ enum Side {
     Bottom,
 }
 
-/// Remove repeated lines and page numbers from the pages.
+/// Remove repeated lines and page numbers from the pages. A page that would have no text keeps its lines.
 pub fn remove_repeated_lines(pages: &mut [Page]) {
+    let mut removed: Vec<Vec<Line>> = vec![Vec::new(); pages.len()];
+    peel_edges(pages, &mut removed);
+    let has_letters = |line: &Line| line.text.chars().filter(|&c| is_letter(c)).nth(2).is_some();
+    for (page, own) in pages.iter_mut().zip(removed) {
+        if page.lines.is_empty() && own.iter().any(has_letters) {
+            page.lines = own;
+        }
+    }
+}
+
+fn peel_edges(pages: &mut [Page], removed: &mut [Vec<Line>]) {
     for _ in 0..DEEP {
         let mut is_changed = false;
         for peel in [peel_lines, peel_numbers] {
             for side in [Side::Top, Side::Bottom] {
-                is_changed |= peel(pages, side);
+                is_changed |= peel(pages, side, removed);
             }
         }
         if !is_changed {
@@ -89,19 +100,25 @@ fn is_table_row(page: &Page, row: &[usize], side: Side) -> bool {
     true
 }
 
-/// Remove the lines at the given positions. Returns whether there were any.
-fn remove_lines(page: &mut Page, gone: &HashSet<usize>) -> bool {
-    let mut at = 0;
-    page.lines.retain(|_| {
-        at += 1;
-        gone.is_empty() || !gone.contains(&(at - 1))
-    });
-    !gone.is_empty()
+/// Move the lines at the given positions to `removed`. Returns whether there were any.
+fn remove_lines(page: &mut Page, gone: &HashSet<usize>, removed: &mut Vec<Line>) -> bool {
+    if gone.is_empty() {
+        return false;
+    }
+    let lines = std::mem::take(&mut page.lines);
+    for (at, line) in lines.into_iter().enumerate() {
+        if gone.contains(&at) {
+            removed.push(line);
+        } else {
+            page.lines.push(line);
+        }
+    }
+    true
 }
 
 /// Remove the outermost line of each page if it contains the page number. Returns whether any line was
 /// removed.
-fn peel_numbers(pages: &mut [Page], side: Side) -> bool {
+fn peel_numbers(pages: &mut [Page], side: Side, removed: &mut [Vec<Line>]) -> bool {
     let mut seen: HashMap<(String, i64), usize> = HashMap::new();
     let mut numbered: Vec<Vec<(usize, (String, i64))>> = Vec::with_capacity(pages.len());
     for (number, page) in pages.iter().enumerate() {
@@ -118,16 +135,16 @@ fn peel_numbers(pages: &mut [Page], side: Side) -> bool {
         numbered.push(own);
     }
     let mut is_changed = false;
-    for (page, own) in pages.iter_mut().zip(numbered) {
+    for ((page, own), removed) in pages.iter_mut().zip(numbered).zip(removed) {
         let is_repeated = |key: &(String, i64)| seen.get(key).is_some_and(|&count| count >= LEAST);
         let gone = own.into_iter().filter(|(_, key)| is_repeated(key)).map(|(at, _)| at).collect();
-        is_changed |= remove_lines(page, &gone);
+        is_changed |= remove_lines(page, &gone, removed);
     }
     is_changed
 }
 
 /// Remove the outermost line of each page if it repeats. Returns whether any line was removed.
-fn peel_lines(pages: &mut [Page], side: Side) -> bool {
+fn peel_lines(pages: &mut [Page], side: Side, removed: &mut [Vec<Line>]) -> bool {
     let mut seen: HashMap<(String, i64), Vec<usize>> = HashMap::new();
     let mut outermost: Vec<Vec<(usize, (String, i64))>> = Vec::with_capacity(pages.len());
     for (number, page) in pages.iter().enumerate() {
@@ -153,9 +170,9 @@ fn peel_lines(pages: &mut [Page], side: Side) -> bool {
         }
     }
     let mut is_changed = false;
-    for (page, own) in pages.iter_mut().zip(&outermost) {
+    for ((page, own), removed) in pages.iter_mut().zip(&outermost).zip(removed) {
         let gone = own.iter().filter(|(_, key)| repeated.contains(key)).map(|(at, _)| *at).collect();
-        is_changed |= remove_lines(page, &gone);
+        is_changed |= remove_lines(page, &gone, removed);
     }
     is_changed
 }

@@ -1,5 +1,6 @@
 //! Tables with drawn rules: the text between rules is a cell.
 
+use crate::direction::join;
 use crate::grids::{interval, Grid};
 use crate::matching::is_value;
 use crate::page::{most, Line, Page, Word};
@@ -127,7 +128,7 @@ fn read_cells(grid: &Grid, inside: &[Inside<'_>]) -> BTreeMap<Cell, Vec<String>>
         for (cell, part) in parts {
             let middle = (part[0].top + part[0].bottom) / 2.0;
             let row = interval(&grid.ys, middle).map_or(cell.0, |row| row as u32);
-            let text = part.iter().map(|word| word.text.as_str()).collect::<Vec<&str>>().join(" ");
+            let text = join(&part.iter().map(|word| word.text.as_str()).collect::<Vec<&str>>());
             let at = *number.entry(cell).or_insert_with(|| {
                 cells.push((cell, Vec::new()));
                 cells.len() - 1

@@ -1,5 +1,6 @@
 //! The cells of lines at one height: words are joined at small gaps, currency signs with the value after them.
 
+use crate::direction::join;
 use crate::matching::{is_currency, is_digit, is_leader, is_number};
 use crate::page::{larger, Line};
 use std::borrow::Cow;
@@ -41,14 +42,7 @@ impl<'a> Segment<'a> {
 
     /// Return the text of the cell.
     pub fn text(&self) -> String {
-        let mut text = String::with_capacity(self.words.iter().map(|word| word.text.len() + 1).sum());
-        for (at, word) in self.words.iter().enumerate() {
-            if at > 0 {
-                text.push(' ');
-            }
-            text.push_str(&word.text);
-        }
-        text
+        join(&self.words.iter().map(|word| word.text.as_ref()).collect::<Vec<&str>>())
     }
 
     /// Return the number of characters of the text.

@@ -6,7 +6,7 @@
 use crate::arrays::{strings_out, StringsOut};
 use crate::door::{long, quick, to_python, wrong, Report};
 use ketrag_base::error::{caught, Result};
-use ketrag_layout::lines::{lines_of, Characters};
+use ketrag_layout::lines::{lines_of, tex_character, Characters};
 use ketrag_layout::packed::{pack, unpack};
 use ketrag_layout::page::{split_words, Page, State, Word};
 use ketrag_layout::paragraphs::Compounds;
@@ -46,21 +46,23 @@ struct Functions {
     get_object: extern "system" fn(Handle, i32) -> Handle,
     get_type: extern "system" fn(Handle) -> i32,
     get_bounds: extern "system" fn(Handle, *mut f32, *mut f32, *mut f32, *mut f32) -> i32,
+    get_colour: extern "system" fn(Handle, i32, *mut u32, *mut u32, *mut u32, *mut u32) -> i32,
 }
 
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 13] = [
     "FPDFText_CountChars", "FPDFText_GetText", "FPDFText_GetUnicode", "FPDFText_GetLooseCharBox",
     "FPDFText_GetMatrix", "FPDFText_GetFontSize", "FPDFText_GetCharAngle", "FPDFText_HasUnicodeMapError",
     "FPDFPage_CountObjects", "FPDFPage_GetObject", "FPDFPageObj_GetType", "FPDFPageObj_GetBounds",
+    "FPDFText_GetFillColor",
 ];
 
 impl Functions {
     /// Return the functions at the addresses of [`NAMES`], or None if one is missing.
-    fn new(addresses: [usize; 12]) -> Option<Functions> {
+    fn new(addresses: [usize; 13]) -> Option<Functions> {
         if addresses.contains(&0) {
             return None;
         }
-        let [a, b, c, d, e, f, g, h, i, j, k, l] = addresses;
+        let [a, b, c, d, e, f, g, h, i, j, k, l, m] = addresses;
         // SAFETY: the reader passes the addresses of exactly these functions of the loaded PDFium, whose headers declare
         // these types; the library stays loaded, because pypdfium2 holds it. Function pointers are as wide as usize.
         Some(unsafe {
@@ -84,6 +86,10 @@ impl Functions {
                     usize,
                     extern "system" fn(Handle, *mut f32, *mut f32, *mut f32, *mut f32) -> i32,
                 >(l),
+                get_colour: std::mem::transmute::<
+                    usize,
+                    extern "system" fn(Handle, i32, *mut u32, *mut u32, *mut u32, *mut u32) -> i32,
+                >(m),
             }
         })
     }
@@ -101,6 +107,7 @@ impl OpenPage<'_> {
     fn new(functions: &Functions, page: usize, text: usize) -> OpenPage<'_> {
         let mut found = OpenPage { functions, page: page as Handle, text: text as Handle, units: Vec::new() };
         found.units = found.read_units();
+        found.replace_ligatures();
         found
     }
 
@@ -115,6 +122,17 @@ impl OpenPage<'_> {
         }
         buffer.truncate(count as usize);
         buffer.into_iter().map(u32::from).collect()
+    }
+
+    /// Replace the ligatures of TeX's encodings in fonts without a map to Unicode.
+    fn replace_ligatures(&mut self) {
+        for at in 0..self.units.len() {
+            if let Some(character) = tex_character(self.units[at]) {
+                if self.is_unmapped(at) {
+                    self.units[at] = character;
+                }
+            }
+        }
     }
 
     fn objects(&self, most: i32) -> impl Iterator<Item = Handle> + '_ {
@@ -168,6 +186,14 @@ impl Characters for OpenPage<'_> {
         self.objects(MOST_OBJECTS).filter(is_path).filter_map(bounds).collect()
     }
 
+    fn is_white(&self, at: usize) -> bool {
+        let [mut red, mut green, mut blue, mut alpha] = [0; 4];
+        let is_known = (self.functions.get_colour)(
+            self.text, at as i32, &raw mut red, &raw mut green, &raw mut blue, &raw mut alpha,
+        );
+        is_known != 0 && (alpha == 0 || red.min(green).min(blue) >= 250)
+    }
+
     fn has_picture(&self) -> bool {
         self.objects(MOST_SEARCHED).any(|object| matches!((self.functions.get_type)(object), IMAGE | FORM))
     }
@@ -200,14 +226,14 @@ fn name_state(page: &Page) -> &'static str {
 #[pymethods]
 impl PdfPages {
     #[new]
-    fn new(functions: [usize; 12]) -> PyResult<PdfPages> {
+    fn new(functions: [usize; 13]) -> PyResult<PdfPages> {
         let functions = Functions::new(functions).ok_or_else(|| wrong("a function of PDFium is missing"))?;
         Ok(PdfPages { functions, pages: Mutex::default(), compounds: Mutex::default() })
     }
 
     /// Return the names of the functions of PDFium whose addresses a new object needs.
     #[staticmethod]
-    fn functions() -> [&'static str; 12] {
+    fn functions() -> [&'static str; 13] {
         NAMES
     }
 
@@ -273,6 +299,11 @@ impl PdfPages {
     /// Return for each page why it has no text: "unmapped" (its fonts have no Unicode values), "scanned" or "".
     fn states(&self) -> Vec<&'static str> {
         lock(&self.pages).iter().map(name_state).collect()
+    }
+
+    /// Return for each page how many words nobody sees: white ones, tiny ones, and those outside of the page.
+    fn unseen(&self) -> Vec<u32> {
+        lock(&self.pages).iter().map(|page| page.unseen).collect()
     }
 
     /// Return the height of each page, turned as its text.

@@ -59,7 +59,7 @@ fn sign(mark: char, text: &str) -> String {
     let inner = text.strip_prefix('-').unwrap_or(&text);
     match () {
         () if text.is_empty() => String::new(),
-        () if matches!(text.as_str(), "′" | "″" | "*" | "†") => text,
+        () if matches!(text.as_str(), "′" | "″" | "*" | "†" | "∘" | "°") => text,
         () if is_simple(inner) => format!("{mark}{text}"),
         () => format!("{mark}({text})"),
     }
@@ -85,8 +85,9 @@ fn grouped(text: &str) -> String {
 }
 
 fn is_simple(text: &str) -> bool {
-    text.chars()
-        .all(|c| c.is_alphanumeric() || matches!(c, '.' | ',' | '_' | '^' | '′' | '°' | '%' | '∞' | '∂'))
+    text.chars().all(|c| {
+        c.is_alphanumeric() || matches!(c, '.' | ',' | '_' | '^' | '′' | '°' | '∘' | '%' | '∞' | '∂')
+    })
 }
 
 /// Return whether the first bracket closes with the last character.

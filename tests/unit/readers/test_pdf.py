@@ -83,7 +83,7 @@ def test_hyphens_at_line_ends() -> None:
     for n, line in enumerate(lines):
         page.text(60, 100 + 13 * n, line)
     text = " ".join(read_one("a.pdf", pdf([page])).text.split())
-    assert "The expedition was a well-known one; its well-known ship and the departure of 1901- 1904" in text
+    assert "The expedition was a well-known one; its well-known ship and the departure of 1901-1904" in text
 
 
 def test_a_word_that_a_column_or_page_cuts() -> None:

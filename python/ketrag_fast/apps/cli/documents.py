@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast.apps.cli import options, output
@@ -12,7 +13,7 @@ from ketrag_fast.apps.cli.command import FILTER, Command, argument, option, sett
 from ketrag_fast.apps.cli.terminal import display_path, inline
 from ketrag_fast.errors import ConfigError, DocumentError
 from ketrag_fast.types import Document, Failure
-from ketrag_fast.types.documents import NOTES
+from ketrag_fast.types.documents import HIDDEN, NOTES
 from ketrag_fast.types.locations import describe_location, location_of, sort_locators
 from ketrag_fast.types.wording import counted
 
@@ -27,12 +28,15 @@ class Documents(Command):
     containing: str | None = argument("TEXT", "list only documents with TEXT in their id or title")
     first: int = option("N", "position of the first document to list (default 0)", default=0)
     count: int = option("N", "maximum number of documents to list", default=1_000_000)
+    problems: bool = switch("list the files and parts that were not read or left out, with the reasons")
     filter = settings("filter", about=f"list only documents whose metadata match, such as {FILTER}")
     allow = settings("allow")
 
     def run(self) -> int:
         """Print the documents."""
         path = options.one_path(self)
+        if self.problems:
+            return self._print_problems(path)
         with options.open_index(self) as index:
             inspect = index.inspect
             found = inspect.documents(self.first, self.count, self.containing or "", inspect.filter)
@@ -55,6 +59,26 @@ class Documents(Command):
         if not self.quiet and len(found) < total:
             output.say(f"{len(found):,} of {total:,} documents")
         return 0
+
+    def _print_problems(self, path: Path) -> int:
+        """Print each file and part that is missing in the index."""
+        from ketrag_fast.index.statistics import problems
+
+        found = problems(path)
+        if self.json:
+            listed = [one.to_json() for one in found]
+            output.write_json({"schema": "ketrag/problems/1", "index": str(path), "problems": listed})
+        elif found:
+            output.write("\n".join(inline(f"{one.document}: {_reason(one)}") for one in found))
+        elif not self.quiet:
+            output.say("no problems: all files were read whole")
+        return 0
+
+
+def _reason(one: Failure) -> str:
+    if one.code == "part":
+        return f"read in part: {one.message}"
+    return f"hidden: {one.message}" if one.code == HIDDEN else one.message
 
 
 class Read(Command):

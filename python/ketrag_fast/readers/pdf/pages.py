@@ -16,7 +16,7 @@ from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.ocr import RecognisedWord, recognise
 from ketrag_fast.readers.protocol import import_optional
 
-LAYOUT = 1
+LAYOUT = 2
 """Version of the crate ketrag-layout: increase it when its text changes, so that files are read again."""
 _Box = tuple[float, float, float, float]
 Part = tuple[bytes, list[int]]

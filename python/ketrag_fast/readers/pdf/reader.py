@@ -14,7 +14,8 @@ from ketrag_fast.readers.pdf.pages import Paragraph, paragraphs_of, read_pages
 from ketrag_fast.readers.pdf.parallel import LEAST_PAGES, read_in_processes
 from ketrag_fast.readers.protocol import Item, SourceFile, import_optional
 from ketrag_fast.readers.text_builder import Heading, sections
-from ketrag_fast.types import Document
+from ketrag_fast.types import Document, Failure
+from ketrag_fast.types.documents import HIDDEN
 from ketrag_fast.types.locations import Locator
 
 MOST_PAGES: Final = 50_000
@@ -59,6 +60,11 @@ def read_pdf(file: SourceFile) -> Iterator[Item]:
         (scanned, "no text was recognised in the picture" if file.ocr else _NEEDS_OCR),
     ]
     problems = [f"{_list_pages(numbers, count)}: {why}" for numbers, why in reasons if numbers]
+    unseen = [number for number, words in enumerate(pages.unseen(), 1) if words]
+    if unseen and not file.hidden:
+        count = sum(pages.unseen())
+        words = f"{count:,} words that nobody sees" if count > 1 else "a word that nobody sees"
+        yield Failure(file.id, HIDDEN, f"{words} on {_list_pages(unseen, len(states))}")
     if result.text:
         yield result
         if problems:
@@ -302,6 +308,8 @@ _LABEL_TAB = re.compile(
     re.I,
 )
 """A label that is set apart as if it were a cell."""
+_DIAGONAL: Final = 2.0
+"""Height of a line of text that is not level, relative to its letters."""
 _NO_LETTERS = re.compile(r"[\W_]+")
 
 
@@ -385,12 +393,18 @@ def may_head(own: Paragraph) -> bool:
     text = own.text
     return (
         len(text) <= _LONGEST_HEADING
+        and not _is_diagonal(own)
         and own.rows <= 3
         and "\t" not in text
         and sum(map(str.isalpha, text)) >= 3
         and not _BULLET.match(text)
         and not text.rstrip().endswith((",", ";"))
     )
+
+
+def _is_diagonal(own: Paragraph) -> bool:
+    """Return whether a line is written across the page, as a watermark is."""
+    return own.rows == 1 and own.box[3] - own.box[1] > _DIAGONAL * max(own.size, 4.0)
 
 
 def body_size(placed: Placed) -> float | None:
