@@ -181,6 +181,9 @@ impl Order<'_> {
         let mut number = first_number;
         let mut at = 0;
         for table in tables_of(&groups) {
+            if is_stretched(&groups[table.first..table.end]) {
+                continue;
+            }
             self.add_text_rows(&groups[at..table.first]);
             let begin = self.rows.len();
             self.rows.extend(table.rows.iter().map(|row| table_row(&groups, row, self.column, number)));
@@ -195,9 +198,25 @@ impl Order<'_> {
     }
 
     fn add_text_rows(&mut self, groups: &[Vec<&Line>]) {
-        let column = self.column;
-        self.rows.extend(groups.iter().map(|group| text_row(group, column)));
+        let mut is_cut = false; // the row before ends inside a word
+        for group in groups {
+            let was_cut = std::mem::replace(&mut is_cut, ends_inside_a_word(group));
+            self.rows.push(text_row(group, self.column, was_cut || is_cut));
+        }
     }
+}
+
+/// The maximum number of lines of running text that look like a table because blanks were stretched.
+const STRETCHED: usize = 3;
+
+/// Return whether a few rows are lines of running text: one of them ends inside a word that the next one continues.
+fn is_stretched(groups: &[Vec<&Line>]) -> bool {
+    groups.len() <= STRETCHED
+        && groups.split_last().is_some_and(|(_, own)| own.iter().any(|group| ends_inside_a_word(group)))
+}
+
+fn ends_inside_a_word(group: &[&Line]) -> bool {
+    group.last().is_some_and(|line| line.soft)
 }
 
 /// Return the lines at each height, from top to bottom and from left to right.
@@ -232,8 +251,8 @@ fn group_by_height<'a>(pieces: &[Piece<'a>]) -> Vec<Vec<&'a Line>> {
     groups
 }
 
-/// Return lines at the same height as one row, with tabs at wide gaps.
-fn text_row(group: &[&Line], column: usize) -> TextRow {
+/// Return lines at the same height as one row, with tabs at wide gaps except in running text.
+fn text_row(group: &[&Line], column: usize, is_running: bool) -> TextRow {
     if let [line] = group {
         return line_row(line, column);
     }
@@ -245,7 +264,7 @@ fn text_row(group: &[&Line], column: usize) -> TextRow {
     let mut cells = 1;
     for pair in ordered.windows(2) {
         let gap = larger(pair[1].left - pair[0].right, pair[0].left - pair[1].right);
-        let is_wide = gap > CELLS * larger(pair[0].size, 1.0);
+        let is_wide = !is_running && gap > CELLS * larger(pair[0].size, 1.0);
         cells += usize::from(is_wide);
         text.push(if is_wide { '\t' } else { ' ' });
         text.push_str(&pair[1].text);

@@ -35,20 +35,31 @@ pub fn join(words: &[&str]) -> String {
     if is_mostly_rtl(words.iter().copied()) {
         order.reverse();
         // Foreign words and the numbers between them keep their order.
-        reverse_runs(&mut order, |word| !is_rtl(word), |word| word.chars().any(char::is_alphabetic));
+        reverse_runs(&mut order, true, |word| !is_rtl(word), |word| word.chars().any(char::is_alphabetic));
     } else {
-        reverse_runs(&mut order, |word| !word.chars().any(char::is_alphabetic) || is_rtl(word), is_rtl);
+        reverse_runs(
+            &mut order,
+            false,
+            |word| !word.chars().any(char::is_alphabetic) || is_rtl(word),
+            is_rtl,
+        );
     }
     order.join(" ")
 }
 
-/// Reverse each run of words that are `inside` and that begins and ends with a word that is `strong`.
-fn reverse_runs(words: &mut [&str], inside: impl Fn(&str) -> bool, strong: impl Fn(&str) -> bool) {
+/// Reverse each run of words that are `inside` from its first `strong` word, or with `leads` from its beginning, to its
+/// last strong word.
+fn reverse_runs(
+    words: &mut [&str],
+    leads: bool,
+    inside: impl Fn(&str) -> bool,
+    strong: impl Fn(&str) -> bool,
+) {
     let mut at = 0;
     while at < words.len() {
         let length = words[at..].iter().take_while(|word| inside(word)).count();
         let run = &mut words[at..at + length];
-        let first = run.iter().position(|word| strong(word));
+        let first = run.iter().position(|word| leads || strong(word));
         let last = run.iter().rposition(|word| strong(word));
         if let (Some(first), Some(last)) = (first, last) {
             run[first..=last].reverse();

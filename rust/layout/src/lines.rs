@@ -307,11 +307,31 @@ fn read_lines(characters: &impl Characters, view: View, grids: &[Grid], unseen: 
         if marks.len() < count && !marks.is_empty() {
             split_words(read_words(units, &marks), soft, 0.0, &mut lines);
         } else if !marks.is_empty() {
-            read_line(characters, view, grids, (start, end, soft), &marks, &mut lines);
+            let mut runs = marks.chunk_by(|a, b| !is_apart(a, b)).peekable();
+            let mut begin = start;
+            while let Some(run) = runs.next() {
+                let is_last = runs.peek().is_none();
+                let stop = if is_last { end } else { run[run.len() - 1].end };
+                read_line(characters, view, grids, (begin, stop, soft && is_last), run, &mut lines);
+                begin = runs.peek().map_or(end, |next| next[0].start);
+            }
         }
         start = end + 1;
     }
     lines
+}
+
+/// Return whether the second of two words is not at the height of the first, although PDFium has them on one line: the
+/// values of a form, each of which is drawn apart. Words that are written up or down the page are taller than wide.
+fn is_apart(first: &Mark, second: &Mark) -> bool {
+    let is_level = |mark: &Mark| {
+        let [left, top, right, bottom] = mark.bounds;
+        let share = if mark.end - mark.start > 1 { 0.9 } else { 0.4 };
+        right - left > share * (bottom - top)
+    };
+    (second.bounds[1] > first.bounds[3] || second.bounds[3] < first.bounds[1])
+        && is_level(first)
+        && is_level(second)
 }
 
 fn mark_words(

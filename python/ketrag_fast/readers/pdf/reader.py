@@ -308,7 +308,7 @@ _LABEL_TAB = re.compile(
     re.I,
 )
 """A label that is set apart as if it were a cell."""
-_DIAGONAL: Final = 2.0
+_DIAGONAL: Final = 1.5
 """Height of a line of text that is not level, relative to its letters."""
 _NO_LETTERS = re.compile(r"[\W_]+")
 

@@ -107,3 +107,12 @@ def test_a_running_head_is_never_the_whole_page() -> None:
     for number, page in enumerate(body):
         page.text(60, 300, f"Text of page {'abcd'[number]}.")
     assert "Running head" not in read_one("a.pdf", pdf(body)).text
+
+
+def test_a_stretched_line_is_not_a_table() -> None:
+    page = Page().text(60, 100, "The first line of the paragraph is as wide as the column of the text.")
+    page.text(60, 113, "leo. Praesent").text(170, 113, "feugiat sapien aliquet odio. Inte-")
+    page.text(60, 126, "ger vitae justo.").text(180, 126, "Aliquam vestibulum fringilla lorem.")
+    text = read_one("a.pdf", pdf([page])).text
+    assert "\t" not in text
+    assert "leo. Praesent feugiat sapien aliquet odio. Integer vitae justo. Aliquam" in " ".join(text.split())
