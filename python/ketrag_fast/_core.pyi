@@ -82,6 +82,7 @@ __all__ = [
     "keyword_means_by_words",
     "kmeans",
     "knn_graph",
+    "label_titles",
     "languages",
     "lexical_keywords",
     "links_bm25",
@@ -492,6 +493,7 @@ class Documents:
 
 # Packed strings (rust/py/src/strings.rs).
 def take_strings(strings: _Strings, ids: _U32) -> _Strings: ...
+def label_titles(titles: _Strings, ids: _Strings) -> _Strings: ...
 def read_json_lines(
     block: bytes, name: str, first: int
 ) -> tuple[

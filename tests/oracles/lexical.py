@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Container
+from collections.abc import Callable, Container
+from dataclasses import dataclass
 from functools import cache
 from itertools import dropwhile, groupby, pairwise
 
@@ -182,10 +183,43 @@ def stemmer(algorithm: str) -> Stemmer.Stemmer:
     return Stemmer.Stemmer(algorithm)
 
 
+# Letters whose mark is a part of them, with the plain letters for them.
+PLAIN = str.maketrans(
+    {
+        "ß": "ss",
+        "ẞ": "SS",
+        "æ": "ae",
+        "Æ": "Ae",
+        "œ": "oe",
+        "Œ": "Oe",
+        "þ": "th",
+        "Þ": "Th",
+        **dict(zip("øØłŁđðɗĐÐƊħĦıŧŦŋŊəƏɓƁƙƘ", "oOlLdddDDDhHitTnNeEbBkK", strict=True)),
+    }
+)
+IGNORED = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200d-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+_ARABIC = "[\u0620-\u06ff\u0750-\u077f\u08a0-\u08ff\ufb50-\ufdff\ufe70-\ufefc]"
+NON_JOINER = re.compile(f"(?<!{_ARABIC})\u200c|\u200c(?!{_ARABIC})")
+ESCAPE = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]?|\](?:[^\x07\x1b]{0,900}(?:\x07|\x1b\\))?|(?![\[\]])[ -/]*[0-~]?)"
+)
+_UNSPACED = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u30ff\u4e00-\u9fff]"
+WRAPPED = re.compile(f"(?<={_UNSPACED})(?:\r\n|\n|\r)[ \t\u3000]*(?={_UNSPACED})")
+
+
+def visible(text: str) -> str:
+    """Return the text without ignorable characters, escapes, and line breaks inside words."""
+    return WRAPPED.sub("", IGNORED.sub("", NON_JOINER.sub("", ESCAPE.sub(" ", text))))
+
+
 def fold(text: str) -> str:
     """Return the text in NFKD without combining marks, but those of syllables; й stays a letter."""
     folded = ""
-    for char in "".join(unicodedata.normalize("NFKD", written) for written in text):
+    decomposed = "".join(unicodedata.normalize("NFKD", written) for written in text)
+    for char in decomposed.translate(PLAIN):
         if not unicodedata.combining(char) or re.match(f"[{AFTER}]", char):
             folded += char
         elif char == BREVE and folded.endswith(("и", "И")):
@@ -200,7 +234,7 @@ def is_word_character(char: str) -> bool:
 
 def spelled_words(text: str) -> list[str]:
     """Return the words of a text as written, with their marks, in lower case."""
-    composed = unicodedata.normalize("NFKC", text)
+    composed = unicodedata.normalize("NFKC", visible(text))
     runs = groupby(composed, lambda c: is_word_character(c) or bool(unicodedata.combining(c)))
     words = ("".join(run).lower() for within, run in runs if within)
     # A mark without a base before it is not part of the word.
@@ -266,8 +300,8 @@ def pairs(word: str) -> list[str]:
     return found
 
 
-# What connects the words of a name in code; a hyphen does so only if the text around it shows code.
-CONNECTED = re.compile("__?|[.-]")
+# What connects the words of a compound; a slash does so only in paths.
+CONNECTED = re.compile("__?|[.&@/-]")
 MOST = 16
 
 
@@ -289,76 +323,291 @@ def parts(word: str) -> list[str]:
 
 
 def connection(first: str, gap: str, second: str) -> str:
-    """Return what connects two words to a name in code, or nothing."""
+    """Return what connects two words to a compound, or nothing."""
     dotted = all(len(word) > 1 and word[0].isalpha() for word in (first, second))
+    lettered = first.isalpha() and second.isalpha()
     unspaced = any(a <= c <= b for c in first + second for a, b in UNSPACED)
-    connects = CONNECTED.fullmatch(gap) and (gap != "." or dotted) and not unspaced
-    return gap[0] if connects else ""
+    gap = "-" if gap in ("\u2010", "\u200c") else gap
+    connects = CONNECTED.fullmatch(gap) and (gap != "." or dotted) and (gap != "&" or lettered)
+    return gap[0] if connects and not unspaced else ""
 
 
-def connected_words(text: str) -> list[tuple[list[str], list[str]]]:
-    """Return the runs of words that may be one name; each word has what connects it to the one before it."""
-    folded = fold(text)
+@dataclass
+class Compound:
+    """A run of words with further forms. `words` are as written without accents."""
+
+    words: list[str]
+    links: list[str]
+    symbols: tuple[str, str]
+    numbers: list[str]
+    prose: bool
+    named: bool
+
+    @property
+    def is_word(self) -> bool:
+        """Whether its forms are parts of a single word."""
+        return len(self.words) == 1 and self.symbols == ("", "")
+
+    def added(self) -> tuple[list[str], list[str]]:
+        """Return the wholes and the parts that the compound adds to its words, in lower case."""
+        lower = [word.lower() for word in self.words]
+        wholes, smaller = list(self.numbers), []
+        if len(lower) > 1 and not wholes and not any(c.isalpha() for c in "".join(lower)):
+            return [], []
+        if not wholes:
+            for separators in ("&@./-", "/@"):
+                cuts = [0, *(k for k in range(1, len(lower)) if self.links[k] in separators), len(lower)]
+                wholes += ["".join(lower[a:b]) for a, b in pairwise(cuts)]
+            wholes.append("".join(lower))
+            if not all(symbol == "" for symbol in self.symbols):
+                wholes.append(f"{self.symbols[0]}{''.join(lower)}{self.symbols[1]}")
+            smaller = [
+                part for word in self.words for part in [*map(str.lower, parts(word)), *number_parts(word)]
+            ]
+        fits = [word for word in dict.fromkeys([*wholes, *smaller]) if word not in lower]
+        fits = [word for word in fits if len(word) > 1 or re.fullmatch("[0-9]", word)]
+        return [word for word in fits if word in wholes], [word for word in fits if word not in wholes]
+
+
+NAMES = frozenset(
+    ["may", "will", "us", "it", "who", "her", "him", "them", "you", "now", "once", "can", "just"]
+)
+UNITS = frozenset(
+    [
+        "b",
+        "kb",
+        "mb",
+        "gb",
+        "tb",
+        "pb",
+        "kib",
+        "mib",
+        "gib",
+        "tib",
+        "bit",
+        "mm",
+        "cm",
+        "m",
+        "km",
+        "nm",
+        "ft",
+        "in",
+        "mi",
+        "mg",
+        "g",
+        "kg",
+        "lb",
+        "oz",
+        "ml",
+        "cl",
+        "dl",
+        "l",
+        "w",
+        "kw",
+        "mw",
+        "gw",
+        "kwh",
+        "wh",
+        "v",
+        "kv",
+        "mv",
+        "a",
+        "ma",
+        "mah",
+        "hz",
+        "khz",
+        "mhz",
+        "ghz",
+        "ms",
+        "min",
+        "h",
+        "fps",
+        "dpi",
+    ]
+)
+
+
+def number_parts(word: str) -> list[str]:
+    """Return the number and the unit of a word, and the beginnings of a long hexadecimal word."""
+    word = word.lower()
+    found = []
+    unit = re.fullmatch("([0-9]+)([a-z]+)", word)
+    if unit is not None and unit[2] in UNITS:
+        found += [unit[1], unit[2]]
+    if re.fullmatch("(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{8,128}", word):
+        found += [word[:length] for length in range(7, min(13, len(word)))]
+    return found
+
+
+IBAN = re.compile(r"[A-Z]{2}[0-9]{2}(?: [0-9A-Z]{4}(?!\w)){2,8}(?: [0-9]{1,3}(?!\w))?")
+PHONE = re.compile(r"[0-9]+(?:(?: |-|\) | \(|/)[0-9]+(?!\w)){1,8}")
+CARD = re.compile(r"[0-9]{4}(?: [0-9]{4}(?!\w)){3}(?!(?: |-|\) | \(|/)[0-9]+(?!\w))")
+GROUPED = re.compile(r"[0-9]+(?:[-\u2010](?:[0-9]+|[xX])(?!\w)){1,8}")
+THOUSANDS = re.compile(r"[1-9][0-9]{0,2}(?:([,.'\u2019 ])[0-9]{3}(?!\w)(?:\1[0-9]{3}(?!\w)){0,7})")
+VERSION = re.compile(r"[vV]?[0-9]+(?:\.[0-9]+(?!\w)){1,8}")
+MEASURED = re.compile(r"([0-9]+) (\w+)")
+
+
+def number_at(folded: str, start: int) -> tuple[int, list[str]]:
+    """Return the end of the number of several words that begins at `start`, and its forms; or `start`."""
+
+    def joined(match: re.Match[str]) -> str:
+        return "".join(c for c in match[0].lower() if is_word_character(c))
+
+    iban = IBAN.match(folded, start)
+    if iban is not None and len(iban[0].split()) > 3:
+        return iban.end(), [joined(iban)]
+    if re.match("[0-9]+(?!\\w)", folded[start:]):
+        is_phone = folded[:start].endswith(("+", "(")) or folded[start] == "0"
+        found = GROUPED.match(folded, start)
+        spaced = PHONE.match(folded, start)
+        if spaced is not None and is_phone and (found is None or spaced.end() > found.end()):
+            found = spaced
+        found = CARD.match(folded, start) or found
+        is_years = found is not None and re.fullmatch("[0-9]{4}\\D+[0-9]{4}", found[0])
+        if found is not None and not is_years and 7 <= len(joined(found)) <= 17:
+            return found.end(), [joined(found)]
+    thousands = THOUSANDS.match(folded, start)
+    if thousands is not None:
+        return thousands.end(), [thousands[0], joined(thousands)] if thousands[1] == "." else [
+            joined(thousands)
+        ]
+    version = VERSION.match(folded, start)
+    if version is not None:
+        whole = version[0].lower()
+        return version.end(), [whole, *([whole[1:]] if whole[0] == "v" else [])]
+    unit = MEASURED.match(folded, start)
+    if unit is not None and unit[2].lower() in UNITS:
+        return unit.end(), [unit[1] + unit[2].lower()]
+    return start, []
+
+
+def symbols_of(folded: str, start: int, end: int) -> tuple[str, str]:
+    """Return the symbols that belong to the beginning and the end of the words from `start` to `end`."""
+    before = re.search("(?:^|[\\s(\\[{\"'`\u201c\u2018\u00ab])([.$@#]|--)\\Z", folded[:start])
+    after = re.match(r"(\+\+|#)(?![+#]|[^\W\d_])", folded[end:])
+    last = re.search(r"[^\W_]+\Z", folded[:end])
+    is_name = last is not None and last[0].isalpha() and len(last[0]) <= 16
+    return (
+        before[1] if before is not None and folded[start].isalpha() else "",
+        after[1] if after is not None and is_name else "",
+    )
+
+
+def compounds(text: str) -> list[Compound]:
+    """Return the runs of words that may have further forms; other words are runs of one."""
+    folded = fold(visible(text))
     words, at = [], 0
     for within, run in groupby(folded, is_word_character):
         length = len(list(run))
         words += [(at, at + length)] if within else []
         at += length
     spelled = [folded[start:end] for start, end in words]
-    links = [
-        connection(spelled[k - 1], folded[words[k - 1][1] : words[k][0]], spelled[k]) if k else ""
-        for k in range(len(words))
-    ]
-    found: list[tuple[list[str], list[str]]] = []
+    gaps = ["", *(folded[a:b] for (_, a), (b, _) in pairwise(words))]
+    links = ["", *(connection(a, gap, b) for (a, b), gap in zip(pairwise(spelled), gaps[1:], strict=True))]
+    found: list[Compound] = []
     first = 0
+
+    def end_of(chars: str) -> int:
+        rest = range(first + 1, min(first + MOST, len(words)))
+        return next((k for k in rest if not links[k] or links[k] not in chars), rest.stop)
+
     while first < len(words):
-
-        def end_of(chars: str, first: int = first) -> int:
-            rest = range(first + 1, min(first + MOST, len(words)))
-            return next((k for k in rest if not links[k] or links[k] not in chars), rest.stop)
-
-        end, long = end_of("_."), end_of("_.-")
-        before, after = folded[: words[first][0]], folded[words[long - 1][1] :]
-        is_option = re.search(r"(^|[^\w-]|_)--\Z", before)
-        is_numbered = spelled[first].isalpha() and spelled[long - 1].isnumeric()
-        if is_option or is_numbered or before.endswith("`") or after.startswith("="):
-            end = long
-        found.append((spelled[first:end], links[first:end]))
+        number_end, numbers = number_at(folded, words[first][0])
+        prose = False
+        if numbers:
+            end = next(k for k in range(first + 1, len(words) + 1) if words[k - 1][1] == number_end)
+        else:
+            end, prose = chain_at(folded, words, spelled, gaps, links, first, end_of)
+        span = words[first][0], words[end - 1][1]
+        is_single = end == first + 1
+        symbols = ("", "") if numbers else symbols_of(folded, *span)
+        named = is_single and symbols == ("", "") and is_named(spelled, gaps, first)
+        found.append(Compound(spelled[first:end], links[first:end], symbols, numbers, prose, named))
         first = end
     return found
 
 
-def added_by(name: list[str], links: list[str]) -> tuple[list[str], list[str]]:
-    """Return the wholes and the parts that a name in code adds to its words, in lower case."""
-    wholes = []
-    if len(name) > 1 and any(c.isalpha() for c in "".join(name)):
-        starts = [k for k, link in enumerate(links) if not k or link != "_"]
-        runs = [name[a:b] for a, b in pairwise([*starts, len(name)])]
-        wholes = ["".join(word.lower() for word in run) for run in [*runs, name]]
-    smaller = [part.lower() for word in name for part in parts(word)]
-    own = [word.lower() for word in name]
-    new = [word for word in dict.fromkeys([*wholes, *smaller]) if word not in own and len(word) > 1]
-    return [word for word in new if word in wholes], [word for word in new if word not in wholes]
+def chain_at(
+    folded: str,
+    words: list[tuple[int, int]],
+    spelled: list[str],
+    gaps: list[str],
+    links: list[str],
+    first: int,
+    end_of: Callable[[str], int],
+) -> tuple[int, bool]:
+    """Return the end of the run of connected words from `first` on, and whether it is prose."""
+    end = end_of("_.&@")
+    link = links[end] if end < len(words) else ""
+    if link not in ("/", "-"):
+        elided = end == first + 1 < len(words) and gaps[end] in ("'", "\u2019") and len(spelled[first]) <= 2
+        return (
+            (end + 1, True)
+            if elided and spelled[first][0].isupper() and spelled[end][0].isupper()
+            else (end, False)
+        )
+    long = end_of("_.&@/-")
+    slashes, dots = links[first + 1 : long].count("/"), links[first + 1 : long].count(".")
+    if slashes > 1 or (slashes == 1 and (dots or folded[: words[first][0]].endswith("/"))):
+        return long, False
+    long = end_of("_.&@-")
+    before, after = folded[: words[first][0]], folded[words[long - 1][1] :]
+    is_option = re.search(r"(^|[^\w-]|_)--\Z", before)
+    is_numbered = spelled[first].isalpha() and spelled[long - 1].isnumeric()
+    if is_option or is_numbered or before.endswith("`") or after.startswith("="):
+        return long, False
+    hyphened = end_of("-")
+    if hyphened > end and all(word.isalpha() for word in spelled[first:hyphened]):
+        return hyphened, True
+    return end, False
+
+
+def is_named(spelled: list[str], gaps: list[str], k: int) -> bool:
+    """Return whether capitals show that word `k` is a name, even if it is a function word."""
+
+    def has_lower(k: int) -> bool:
+        return 0 <= k < len(spelled) and any(c.islower() for c in spelled[k])
+
+    word = spelled[k]
+    if not word[0].isupper() or len(word) < 2:
+        return False
+    if not has_lower(k):
+        return has_lower(k - 1) or has_lower(k + 1)
+    return k > 0 and gaps[k] == " " and spelled[k - 1][0].islower() and word.lower() in NAMES
 
 
 def shares(question: str, known: Container[str]) -> dict[str, float]:
     """Return the known keywords of an English question with their weights.
 
-    The parts of a name of which the index knows a whole have a tenth of the weight of a word, together.
+    The parts of a compound of which the index knows a whole have a tenth of the weight of a word. Words of
+    prose that are also written as one have a fifth of the weight in this form.
     """
     found: dict[str, float] = {}
-    for name, links in connected_words(question):
-        wholes, smaller = added_by(name, links)
-        whole_words = [word.lower() for word in name if any(c.isupper() for c in word[1:])]
-        is_name = whole_words or (len(name) > 1 and any(c.isalpha() for c in "".join(name)))
-        of_parts = [word.lower() for word in name if word.lower() not in whole_words] + smaller
 
-        def known_of(words: list[str]) -> list[str]:
-            return [key for word in words for key in keywords_of_word(word, "english") if key in known]
+    def known_of(words: list[str]) -> list[str]:
+        return [key for word in words for key in keywords_of_word(word, "english") if key in known]
 
-        some, others = known_of(whole_words + wholes), known_of(of_parts)
-        share = 0.1 / max(len(others), 1) if is_name and some else 1.0
-        for key, weight in [*((key, 1.0) for key in some), *((key, share) for key in others)]:
+    for compound in compounds(question):
+        wholes, smaller = compound.added()
+        lower = [word.lower() for word in compound.words]
+        whole_words = [word.lower() for word in compound.words if any(c.isupper() for c in word[1:])]
+        if compound.is_word and smaller:
+            whole_words = lower
+        is_compound = bool(whole_words or wholes)
+        if compound.prose:
+            weights = [
+                *((key, 1.0) for key in known_of(lower)),
+                *((key, 0.2) for key in known_of(wholes + smaller)),
+            ]
+        else:
+            of_parts = [word for word in lower if word not in whole_words] + smaller
+            some, others = known_of(whole_words + wholes), known_of(of_parts)
+            share = 0.1 / max(len(others), 1) if is_compound and some else 1.0
+            weights = [*((key, 1.0) for key in some), *((key, share) for key in others)]
+        if compound.named and lower[0] in STOP_WORDS and singular(lower[0]) in known:
+            weights.append((singular(lower[0]), 1.0))
+        for key, weight in weights:
             found[key] = max(found.get(key, 0.0), weight)
     return found
 
@@ -367,22 +616,33 @@ def keywords(text: str, language: str = "english") -> list[str]:
     """Return the keywords of a text, with repetitions: of its words, then what names in code add."""
     found: list[str] = []
     for written in spelled_words(text):
-        forms = keywords_of_word(written, language)
-        if forms and forms[0].endswith("@vi"):
-            bare = fold(written).lower().replace("đ", "d")
-            forms = list(dict.fromkeys([*forms, f"{bare}@vi"]))
-        found += forms
-    for name, links in connected_words(text):
-        for words in added_by(name, links):
+        found += variants_of_word(written, language)
+    for compound in compounds(text):
+        for words in compound.added():
             found += [key for word in words for key in keywords_of_word(word, language)]
+        if compound.named and not keywords_of_word(compound.words[0].lower(), language):
+            found += keywords_of_word(compound.words[0].lower(), language, kept=True)
     return found
 
 
-def keywords_of_word(written: str, language: str) -> list[str]:
-    """Return the keywords of a word in lower case, with its marks."""
+def variants_of_word(written: str, language: str) -> list[str]:
+    """Return the keywords of a word with its marks, then those without marks or without what is attached."""
+    forms = keywords_of_word(written, language)
+    bare = fold(written).lower()
+    if not forms or (language != "english" and bare in function_words(language)):
+        return forms
+    if forms[0].endswith("@vi"):
+        forms.append(f"{bare}@vi")
+    elif "@" in forms[0] and not written.isascii():
+        forms += keywords_of_word(bare, language, kept=True)
+    return list(dict.fromkeys(forms)) if "@" in forms[0] else forms
+
+
+def keywords_of_word(written: str, language: str, *, kept: bool = False) -> list[str]:
+    """Return the keywords of a word in lower case, with its marks. `kept`: function words have one, too."""
     word = fold(written).lower()
     script = script_of(word, language)
-    if not word or (language != "english" and word in function_words(language)):
+    if not word or (not kept and language != "english" and word in function_words(language)):
         return []
     if script is not None and script[0] == "vietnamese":
         return [f"{with_tone(written)}@vi"]
@@ -394,7 +654,7 @@ def keywords_of_word(written: str, language: str) -> list[str]:
         return [(fold(stem) or word) + code]
     if any(a <= c <= b for c in word for a, b in UNSPACED):
         return pairs(word)
-    return [] if word in STOP_WORDS else [singular(word)]
+    return [] if word in STOP_WORDS and not kept else [singular(word)]
 
 
 def core_keywords(text: str, language: str = "english") -> list[str]:

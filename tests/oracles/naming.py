@@ -14,7 +14,7 @@ import numpy as np
 
 from ketrag_fast import _core
 from ketrag_fast.kernels.text import pack
-from tests.oracles.lexical import STOP_WORDS, UNSPACED, fold, function_words, is_word_character
+from tests.oracles.lexical import STOP_WORDS, UNSPACED, fold, function_words, is_word_character, visible
 from tests.oracles.walk_parts import vocabulary
 
 _OPENERS = (
@@ -34,6 +34,51 @@ CASELESS = frozenset(
         *("amharic", "bengali", "gujarati", "georgian", "japanese", "khmer", "kannada", "lao", "malayalam"),
         *("burmese", "punjabi", "sinhala", "telugu"),
     )
+)
+LAYOUT = frozenset(
+    [
+        "table",
+        "tables",
+        "list",
+        "lists",
+        "note",
+        "notes",
+        "figure",
+        "figures",
+        "fig",
+        "chapter",
+        "section",
+        "page",
+        "appendix",
+        "step",
+        "example",
+        "contents",
+        "day",
+        "week",
+    ]
+)
+CALENDAR = frozenset(
+    [
+        "january",
+        "february",
+        "march",
+        "april",
+        "may",
+        "june",
+        "july",
+        "august",
+        "september",
+        "october",
+        "november",
+        "december",
+        "monday",
+        "tuesday",
+        "wednesday",
+        "thursday",
+        "friday",
+        "saturday",
+        "sunday",
+    ]
 )
 MOST, MOST_CAPITAL, LEAST_LOWER = 8, 256, 8
 Word = tuple[str, int, int]
@@ -93,6 +138,16 @@ def name_at(text: str, words: list[Word], first: int, language: str, *, lower: b
     return last
 
 
+def within_number(text: str, words: list[Word], k: int) -> bool:
+    """Return whether a number is a part of a date or of another number."""
+
+    def joined(k: int) -> bool:
+        return text[words[k][2] : words[k + 1][1]] in ("-", "/", ".", ":", ",")
+
+    before = k > 0 and joined(k - 1) and is_number(words[k - 1][0])
+    return before or (k + 1 < len(words) and joined(k) and is_number(words[k + 1][0]))
+
+
 def words_of(text: str) -> list[Word]:
     """Return the words of a folded text with their first and last character."""
     found: list[Word] = []
@@ -105,7 +160,7 @@ def words_of(text: str) -> list[Word]:
 
 def names(text: str, language: str = "english") -> set[str]:
     """Return the names of a text without a title."""
-    folded = fold(text)
+    folded = fold(visible(text))
     words = words_of(folded)
     small = sum(word[0].islower() for word, _, _ in words)
     lower = not any(c.isupper() for c in folded) and small >= LEAST_LOWER
@@ -119,7 +174,8 @@ def names(text: str, language: str = "english") -> set[str]:
             continue
         follows = k + 1 < len(words) and is_name_word(words[k + 1][0], language, lower=lower)
         if year and not (follows and folded[words[k][2] : words[k + 1][1]] == " "):
-            found.add(word)
+            if not within_number(folded, words, k):
+                found.add(word)
             k += 1
             continue
         last = name_at(folded, words, k, language, lower=lower)
@@ -127,7 +183,9 @@ def names(text: str, language: str = "english") -> set[str]:
         while kept and kept[0] in STOP_WORDS:
             kept = kept[1:]
         common = word.lower() in OPENERS and (k == 0 or opens_sentence(folded, start))
-        if len(kept) > 1 or (kept and len(kept[0]) > 1 and not common):
+        small = all(is_number(w) and len(w) < 4 for w in kept[1:])
+        no_name = kept and ((kept[0] in CALENDAR and len(kept) == 1) or (kept[0] in LAYOUT and small))
+        if not no_name and (len(kept) > 1 or (kept and len(kept[0]) > 1 and not common)):
             found.add(" ".join(kept))
         k = last + 1
     return found

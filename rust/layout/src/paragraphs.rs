@@ -4,6 +4,7 @@ use crate::columns::TextRow;
 use crate::matching::{is_item, is_letter_of_word};
 use crate::page::{larger, least, median, most, smaller};
 use ketrag_text::classes::{is_letter, is_word_re};
+use ketrag_text::folding::is_unspaced;
 use std::collections::HashSet;
 
 /// Characters at the end of a line that decide how the next line is appended.
@@ -19,6 +20,11 @@ pub struct Paragraph {
     pub rows: usize,
     pub open: bool,
     pub soft: bool,
+}
+
+/// Return whether a character is in a script without spaces, or one of its punctuation marks.
+fn is_unspaced_text(c: char) -> bool {
+    is_unspaced(c) || matches!(c, '\u{3001}'..='\u{303f}' | '\u{ff01}'..='\u{ff65}')
 }
 
 /// Words with a hyphen inside, in lower case: their hyphens are kept at the ends of lines, too.
@@ -63,7 +69,10 @@ impl Compounds {
             text.pop();
             return self.join_word(text, more);
         }
-        text.push(' ');
+        // Scripts without spaces between words have none at the end of a line.
+        if !(text.ends_with(is_unspaced_text) && more.starts_with(is_unspaced_text)) {
+            text.push(' ');
+        }
         text.push_str(more);
     }
 

@@ -79,8 +79,8 @@ pub mod _core {
     use super::searcher::PySearcher;
     #[pymodule_export]
     use super::strings::{
-        append_strings, merge_strings, restore_strings, slice_strings, smallest_hashes, splice_rows,
-        splice_strings, string_gaps, take_strings, PyPattern,
+        append_strings, label_titles, merge_strings, restore_strings, slice_strings, smallest_hashes,
+        splice_rows, splice_strings, string_gaps, take_strings, PyPattern,
     };
     #[pymodule_export]
     use super::text::{

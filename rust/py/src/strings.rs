@@ -2,11 +2,12 @@
 
 use crate::arrays::{csr_out, strings_out, Array, CsrIn, CsrOut, Matrix, Out, Packed, StringsOut};
 use crate::door::quick;
-use ketrag_base::error::Error;
+use ketrag_base::error::{Error, Result};
 use ketrag_base::sparse::{splice, Source, ANY};
 use ketrag_text::grep::{Pattern, Reading};
+use ketrag_text::labels::label_of;
 use ketrag_text::merged::merge;
-use ketrag_text::strings::{gaps, joined, restore, slices, take};
+use ketrag_text::strings::{gaps, joined, restore, slices, take, StringsBuf};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -14,6 +15,19 @@ use pyo3::types::PyBytes;
 #[pyfunction]
 pub fn take_strings(py: Python<'_>, strings: Packed<'_>, ids: Array<'_, u32>) -> PyResult<StringsOut> {
     quick(py, || take(strings.view()?, &ids)).map(strings_out)
+}
+
+/// Return titles, each with the path that the id of its document is after a separator, for `links_build`.
+#[pyfunction]
+pub fn label_titles(py: Python<'_>, titles: Packed<'_>, ids: Packed<'_>) -> PyResult<StringsOut> {
+    let label = || -> Result<StringsBuf> {
+        let (titles, ids) = (titles.view()?, ids.view()?);
+        if titles.len() != ids.len() {
+            return Err(Error::input(format!("{} titles do not fit {} ids", titles.len(), ids.len())));
+        }
+        Ok(titles.iter().zip(ids.iter()).map(|(title, id)| title.to_owned() + &label_of(id)).collect())
+    };
+    quick(py, label).map(strings_out)
 }
 
 /// Return substrings: bytes `spans[i]` of string `owners[i]`.

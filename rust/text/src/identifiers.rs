@@ -1,4 +1,4 @@
-//! Code identifiers: runs of words that form one identifier, and the parts of a word in camel case.
+//! Code identifiers, addresses and paths: runs of words that form one of them, and the parts of a word in camel case.
 //!
 //! An identifier can be found by its parts and as a whole, regardless of how its parts are connected:
 //! `HttpRetryPolicy`, `http_retry_policy` and `http.retry.policy` have the whole "httpretrypolicy" and the
@@ -61,17 +61,25 @@ pub fn has_inner_capital(word: &str) -> bool {
 pub enum Link {
     Underscore,
     Dot,
-    /// Connects words only in code: see [`is_marked`].
+    /// As in `R&D` and `jonas@example.org`.
+    And,
+    At,
+    /// Connects words only in paths.
+    Slash,
+    /// Connects words only in code (see [`is_marked`]) and in paths. In prose it joins them.
     Hyphen,
 }
 
-/// Return how two words with `gap` between them are connected. A dot connects words of at least two
+/// Return how two words with `gap` between them are connected. An ampersand connects words of letters. A dot connects words of at least two
 /// characters that begin with a letter, because "e.g.", "U.S." and "3.14" are not identifiers.
 pub fn link(first: &str, gap: &str, second: &str) -> Option<Link> {
     let link = match gap {
         "_" | "__" => Link::Underscore,
         "." => Link::Dot,
-        "-" => Link::Hyphen,
+        "-" | "\u{2010}" | "\u{200c}" => Link::Hyphen,
+        "&" => Link::And,
+        "@" => Link::At,
+        "/" => Link::Slash,
         _ => return None,
     };
     let is_unspaced_word = |word: &str| !word.is_ascii() && word.chars().any(is_unspaced);
@@ -79,7 +87,12 @@ pub fn link(first: &str, gap: &str, second: &str) -> Option<Link> {
         let mut chars = word.chars();
         chars.next().is_some_and(char::is_alphabetic) && chars.next().is_some()
     };
-    let connects = link != Link::Dot || (is_named(first) && is_named(second));
+    let is_plain = |word: &str| word.chars().all(char::is_alphabetic);
+    let connects = match link {
+        Link::Dot => is_named(first) && is_named(second),
+        Link::And => is_plain(first) && is_plain(second),
+        _ => true,
+    };
     (connects && !is_unspaced_word(first) && !is_unspaced_word(second)).then_some(link)
 }
 
@@ -138,7 +151,8 @@ mod tests {
         assert_eq!(link("a", "_", "1"), Some(Link::Underscore));
         assert_eq!(link("os", ".", "path"), Some(Link::Dot));
         assert_eq!((link("e", ".", "g"), link("3", ".", "14"), link("a", " ", "b")), (None, None, None));
-        assert_eq!(link("名前", "_", "a"), None);
+        assert_eq!((link("名前", "_", "a"), link("a1", "&", "b")), (None, None));
+        assert_eq!((link("AT", "&", "T"), link("j", "@", "a")), (Some(Link::And), Some(Link::At)));
         assert!(
             is_marked("use --max-retries", 6..17) && is_marked("`a-b`", 1..4) && is_marked("a-b=1", 0..3)
         );

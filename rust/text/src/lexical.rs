@@ -1,16 +1,19 @@
 //! The words of the walk: accent-folded runs of letters and digits. Their keywords exclude stop words and are
 //! stemmed ([`keywords`]).
 
+mod compounds;
 mod keywords;
+mod numbers;
+mod symbols;
 
+use compounds::Compound;
 pub use keywords::{openers, plain_keyword, stop_words, Role};
 
+use crate::characters::visible;
 use crate::clusters::is_attached;
 use crate::detection::{detect, evidence};
 use crate::folding::fold_into;
-use crate::identifiers::{each_part, has_inner_capital, is_marked, is_numbered, link, Link, MAX_PARTS};
 use crate::languages::Language;
-use std::ops::Range;
 
 /// Position of a word in the folded text and in the lower-cased words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,12 +31,12 @@ const GLANCE: usize = 240;
 pub struct Lexer {
     /// The text without accents (NFKD without combining marks), case as written.
     pub folded: String,
-    /// The text as written, for stems that depend on marks. Empty if the text is ASCII.
+    /// The visible text as written, for stems that depend on marks. Empty if the text is ASCII.
     source: String,
     lower: String,
     pub words: Vec<Word>,
-    /// The words of each code identifier that has parts: ascending ranges without common words.
-    identifiers: Vec<Range<usize>>,
+    /// Ascending, without common words.
+    compounds: Vec<Compound>,
 }
 
 impl Lexer {
@@ -47,13 +50,14 @@ impl Lexer {
         self.source.clear();
         self.lower.clear();
         self.words.clear();
-        self.identifiers.clear();
+        self.compounds.clear();
     }
 
     /// Append the words of `text`. No word extends across the border to the previous text. Returns the offset
     /// in `folded` at which the new text begins.
     pub fn append(&mut self, text: &str) -> usize {
         let (start, first_word) = (self.folded.len(), self.words.len());
+        let text = &*visible(text);
         if !text.is_ascii() || !self.source.is_empty() {
             if self.source.is_empty() {
                 self.source.push_str(&self.folded);
@@ -66,75 +70,8 @@ impl Lexer {
         } else {
             self.any_words(start);
         }
-        self.find_identifiers(first_word);
+        self.find_compounds(first_word);
         start
-    }
-
-    /// Find the code identifiers among the words from `first` on.
-    fn find_identifiers(&mut self, first: usize) {
-        let mut at = first;
-        while at < self.words.len() {
-            let mut end = self.chain_end(at, |link| link != Link::Hyphen);
-            if self.link_before(end) == Some(Link::Hyphen) {
-                let long = self.chain_end(at, |_| true);
-                let is_code = is_marked(&self.folded, self.words[at].start..self.words[long - 1].end);
-                if is_code || is_numbered(self.raw(at), self.raw(long - 1)) {
-                    end = long;
-                }
-            }
-            let has_letters = |k: usize| self.raw(k).chars().any(char::is_alphabetic);
-            let is_chain = end > at + 1 && (at..end).any(has_letters);
-            if is_chain || (at..end).any(|k| has_inner_capital(self.raw(k))) {
-                self.identifiers.push(at..end);
-            }
-            at = end;
-        }
-    }
-
-    /// Return the end of the run of words, from `first` on, that such links connect, at most [`MAX_PARTS`].
-    fn chain_end(&self, first: usize, connects: impl Fn(Link) -> bool) -> usize {
-        let mut end = first + 1;
-        while end < first + MAX_PARTS && self.link_before(end).is_some_and(&connects) {
-            end += 1;
-        }
-        end
-    }
-
-    /// Return how word `k` is connected with the one before it.
-    fn link_before(&self, k: usize) -> Option<Link> {
-        let (before, word) = (self.words[k - 1], self.words.get(k)?);
-        // Few words are so close to each other.
-        match word.start - before.end <= 2 {
-            true => link(self.raw(k - 1), self.gap(k), self.raw(k)),
-            false => None,
-        }
-    }
-
-    /// Return the words that a code identifier adds to its own words, in lower case, and whether they are
-    /// parts. These are runs with underscores, the identifier as a whole without its connectors, and the
-    /// parts of words in camel case. Each is returned once, and only if it is not a word of the identifier.
-    /// Single characters are omitted.
-    fn added_words(&self, words: Range<usize>) -> Vec<(String, bool)> {
-        let mut added: Vec<(String, bool)> = Vec::new();
-        let mut add = |word: String, is_part: bool| {
-            let is_own = words.clone().any(|k| self.lower(k) == word);
-            let is_new = || added.iter().all(|(one, _)| *one != word);
-            if !is_own && word.chars().nth(1).is_some() && is_new() {
-                added.push((word, is_part));
-            }
-        };
-        let mut first = words.start;
-        for end in words.start + 1..=words.end {
-            if end == words.end || self.link_before(end) != Some(Link::Underscore) {
-                add((first..end).map(|k| self.lower(k)).collect(), false);
-                first = end;
-            }
-        }
-        add(words.clone().map(|k| self.lower(k)).collect(), false);
-        for k in words.clone() {
-            each_part(self.raw(k), |part| add(part.to_lowercase(), true));
-        }
-        added
     }
 
     /// ASCII text: lower-casing preserves offsets, so words need not be copied one by one.
@@ -219,7 +156,7 @@ impl Lexer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::folding::BREVE;
+    use crate::folding::{base_letters, BREVE};
     use proptest::prelude::*;
     use unicode_normalization::char::canonical_combining_class;
     use unicode_normalization::UnicodeNormalization;
@@ -229,9 +166,11 @@ mod tests {
         fn any_text_is_read(text in "\\PC{0,40}", more in "\\PC{0,20}") {
             let mut lexer = Lexer::default();
             lexer.read(&text);
-            let parts = text.chars().flat_map(|c| c.nfkd());
+            let seen = visible(&text);
+            let parts = seen.chars().flat_map(|c| c.nfkd());
             let marks = parts.filter(|&c| canonical_combining_class(c) == 0 || c == BREVE || is_attached(c));
-            let breves = marks.collect::<String>().replace("и\u{306}", "й").replace("И\u{306}", "Й");
+            let plain = marks.map(|c| base_letters(c).map_or(c.to_string(), str::to_owned));
+            let breves = plain.collect::<String>().replace("и\u{306}", "й").replace("И\u{306}", "Й");
             let folded = breves.replace(BREVE, "");
             prop_assert_eq!(&lexer.folded, &folded);
             let one: Vec<String> = (0..lexer.words.len()).map(|k| lexer.lower(k).to_owned()).collect();

@@ -32,6 +32,7 @@ use ketrag_base::{error, items, memory, parallel, progress, sparse};
 
 pub mod blocks;
 pub mod bpe;
+pub mod characters;
 pub mod classes;
 pub mod copies;
 pub mod corpus;
@@ -44,6 +45,7 @@ pub mod grep;
 mod identifiers;
 pub mod interner;
 pub mod json_lines;
+pub mod labels;
 pub mod languages;
 pub mod lexical;
 pub mod names;
@@ -63,6 +65,7 @@ pub mod words;
 
 mod abbreviations;
 mod ascii_sentences;
+mod attached;
 mod block;
 mod clusters;
 mod context;

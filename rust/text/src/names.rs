@@ -145,6 +145,39 @@ fn opens_sentence(folded: &str, start: usize) -> bool {
     })
 }
 
+/// Words of the layout of a text: alone or with a small number they are not names.
+const LAYOUT: &str =
+    "table tables list lists note notes figure figures fig chapter section page appendix step example \
+contents day week";
+/// Parts of dates: alone they are not names.
+const CALENDAR: &str =
+    "january february march april may june july august september october november december monday \
+tuesday wednesday thursday friday saturday sunday";
+/// Minimum number of digits of a number that is a name or a subject by itself, such as a year.
+const MIN_DIGITS: usize = 4;
+
+/// Return whether a single word is too common to be a name: a small number or a letter.
+pub fn is_small(word: &str) -> bool {
+    let length = word.chars().count();
+    (is_number(word) && length < MIN_DIGITS) || (length < 2 && !word.chars().any(is_unspaced))
+}
+
+/// Return whether words `from..to` are only a word of the layout, with small numbers, or a part of a date.
+fn is_no_name(text: &Lexer, from: usize, to: usize) -> bool {
+    static SETS: OnceLock<[WordSet; 2]> = OnceLock::new();
+    let [layout, calendar] = SETS.get_or_init(|| [LAYOUT, CALENDAR].map(WordSet::new));
+    let first = text.lower(from);
+    let has_small_numbers = || (from + 1..to).all(|k| is_number(text.raw(k)) && is_small(text.raw(k)));
+    (calendar.has(first) && from + 1 == to) || (layout.has(first) && has_small_numbers())
+}
+
+/// Return whether word `k`, a number, is a part of a date or of another number, as in 2024-03-05.
+fn is_within_number(text: &Lexer, k: usize) -> bool {
+    let joins = |k: usize| matches!(text.gap(k), "-" | "/" | "." | ":" | ",");
+    (k > 0 && joins(k) && is_number(text.raw(k - 1)))
+        || (k + 1 < text.words.len() && joins(k + 1) && is_number(text.raw(k + 1)))
+}
+
 /// Call `each` with the names among the words from `from`, in lower case, with repetitions. A name begins
 /// with a capitalised word, or with a year (four digits) directly before one; any other year is a name by
 /// itself. Leading stop words are removed. Single letters are not names, nor is a single word left of a span
@@ -163,7 +196,9 @@ pub fn name_spans(text: &Lexer, from: usize, naming: Naming, mut each: impl FnMu
         }
         let leads = k + 1 < count && naming.has(text, k + 1) && text.gap(k + 1) == " ";
         if year && !leads {
-            each(raw);
+            if !is_within_number(text, k) {
+                each(raw);
+            }
         } else {
             let mut last = k;
             while let Some(next) = next_in_name(text, last, naming) {
@@ -182,7 +217,7 @@ pub fn name_spans(text: &Lexer, from: usize, naming: Naming, mut each: impl FnMu
                 let common = || {
                     openers().has(text.lower(first)) && (first == from || opens_sentence(&text.folded, start))
                 };
-                if !alone || !(letter || common()) {
+                if !is_no_name(text, begin, last + 1) && (!alone || !(letter || common())) {
                     each(&name);
                 }
             }
@@ -390,7 +425,7 @@ impl SubjectTree {
     fn stands_alone(text: &Lexer, k: usize, naming: Naming) -> bool {
         let (raw, lower) = (text.raw(k), text.lower(k));
         let starts = naming.has(text, k) || raw.chars().next().is_some_and(char::is_numeric);
-        starts && !stop_words().has(lower) && !openers().has(lower)
+        starts && !stop_words().has(lower) && !openers().has(lower) && !is_small(raw)
     }
 }
 

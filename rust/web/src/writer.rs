@@ -8,6 +8,13 @@ use ketrag_text::raised::{lowered, raised};
 /// A cell with more characters, blanks aside, is a part of the page's layout.
 const LONG_CELL: u32 = 300;
 
+/// Return whether a character belongs to Chinese or Japanese text: a line break of the source between two of them is not
+/// a blank (CSS Text 3, 4.1.3).
+fn is_wide(c: char) -> bool {
+    matches!(c, '\u{2e80}'..='\u{2fdf}' | '\u{3001}'..='\u{30ff}' | '\u{31f0}'..='\u{31ff}' | '\u{3400}'..='\u{4dbf}'
+        | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{ff01}'..='\u{ff9f}' | '\u{20000}'..='\u{3ffff}')
+}
+
 const BLANKS: [char; 6] = [' ', '\n', '\t', '\r', '\x0c', '\u{a0}'];
 
 /// A heading: offset in characters, level, and text.
@@ -334,12 +341,19 @@ impl Writer {
     }
 
     fn flowing(&mut self, text: &str) {
+        let mut is_wrapped = false;
         for (number, word) in text.split(BLANKS).enumerate() {
             if number > 0 {
                 self.blank();
+                let before = word.as_ptr().addr() - text.as_ptr().addr() - 1;
+                is_wrapped |= text.as_bytes().get(before) == Some(&b'\n');
             }
             if word.is_empty() {
                 continue;
+            }
+            let is_within_line = self.out.ends_with(is_wide) && word.starts_with(is_wide);
+            if std::mem::take(&mut is_wrapped) && is_within_line && self.gap == Gap::Blank {
+                self.gap = Gap::None;
             }
             let gap =
                 if self.breaks > 0 && !matches!(self.gap, Gap::Cells(_)) { Gap::None } else { self.gap };

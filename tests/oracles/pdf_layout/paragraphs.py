@@ -15,6 +15,10 @@ _COMPOUND = re.compile(r"(?<![^\W\d_])[^\W\d_]{2,}[-\u2010][^\W\d_]{2,}")
 _LAST = re.compile(r"(?<![^\W\d_])[^\W\d_]+$")
 _FIRST = re.compile(r"[^\W\d_]+")
 _ITEM = re.compile(r"(?:[•‣▪●○◦–*·]|\(?(?:\d{1,3}|[a-z]|[ivx]{1,4})[.)])\s+\S")
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3001-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    "\uff01-\uff9f]"
+)
 _LONGEST = 61
 """Characters at the end of a line that decide how the next is joined: its last word and a hyphen."""
 _OPEN = re.compile(r"[\w,;\-(]$")
@@ -116,7 +120,7 @@ def join_lines(text: str, more: str, soft: bool, known: set[str]) -> str:
         return _word(text, more, known)
     if text[-1:] in _HYPHENS and text[-2:-1].isalpha() and more[0].islower():
         return _word(text[:-1], more, known)
-    return f"{text} {more}"
+    return f"{text}{'' if _UNSPACED.match(text[-1:]) and _UNSPACED.match(more) else ' '}{more}"
 
 
 def _word(text: str, more: str, known: set[str]) -> str:

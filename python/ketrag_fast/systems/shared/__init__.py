@@ -90,7 +90,7 @@ WORDS = Stage(
 
 LINKS = Stage(
     "links",
-    version=10,
+    version=11,
     needs=(DOCUMENTS, "units"),
     settings=("language",),
     run=f"{_HERE}.links:run",

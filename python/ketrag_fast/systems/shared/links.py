@@ -50,7 +50,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     sentences = _core.slice_strings(texts, owners, units["sent_bytes"][own])
     del texts
     inputs.documents.forget()  # the kernel holds the texts as units and as sentences; avoid a third copy
-    titles = _core.take_strings(strings(units, "document_titles"), units["unit_document"])
+    titles = _core.take_strings(_labelled_titles(units), units["unit_document"])
     return _core.links_build(
         *titles,
         *texts_in_context(units),
@@ -60,6 +60,11 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         threads=context.threads,
         report=context.report,
     )
+
+
+def _labelled_titles(units: Outputs) -> tuple[NDArray[np.uint8], U64]:
+    """Return the titles of documents, with the paths of their files, which are indexed as well."""
+    return _core.label_titles(strings(units, "document_titles"), strings(units, "document_ids"))
 
 
 def _are_within(units: Outputs) -> bool:
@@ -85,7 +90,7 @@ def _build_in_runs(units: Outputs, settings: Settings, context: StageContext) ->
     with scratch_folder(context.scratch) as folder:
         require_space(folder.parent, _LEAST_SPACE * len(texts[0]))
         made = _core.links_build_runs(
-            strings(units, "document_titles"),
+            _labelled_titles(units),
             units["unit_document"],
             texts,
             units["unit_bytes"],
@@ -134,7 +139,7 @@ def _update_links(
     offsets = np.zeros(len(own) + 1, np.uint64)
     offsets[1:][wanted] = np.diff(ends)
     return _core.links_build(
-        *_core.take_strings(strings(units, "document_titles"), units["unit_document"]),
+        *_core.take_strings(_labelled_titles(units), units["unit_document"]),
         *texts_in_context(units),
         blob,
         np.cumsum(offsets, dtype=np.uint64),

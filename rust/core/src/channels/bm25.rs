@@ -1,6 +1,7 @@
 //! The channel `bm25`: ranks units by their keywords, or by learned term weights if the index has them.
 
 use super::channel::Channel;
+use super::function_words::by_function_words;
 use super::query::{need, Query};
 use super::scratch::Scratch;
 use crate::error::Result;
@@ -32,6 +33,9 @@ impl Channel for Bm25 {
             return bm25::rank_by_terms(weighed, query.parts.len(), wanted, query.mask, progress);
         }
         let links = need(query.parts.links()?)?;
+        if let Some(found) = by_function_words(query, wanted, progress)? {
+            return Ok(found);
+        }
         bm25::rank(links, query.question.text, wanted, query.mask, scratch.of(), progress)
     }
 }

@@ -6,6 +6,7 @@ mod channel;
 mod cited;
 mod concepts;
 mod core_graph;
+mod function_words;
 mod given;
 mod keyword;
 mod knn;

@@ -3,6 +3,7 @@
 use super::options::Options;
 use crate::error::{Error, Result};
 use crate::generation::Parts;
+use crate::rank::function_words;
 use crate::rank::relevance::{Evidence, Judge};
 use crate::rank::terms::{QueryTerms, Weighed};
 use crate::search::fill::{FillPolicy, OversizePolicy};
@@ -152,7 +153,8 @@ impl<'a, 'p> Query<'a, 'p> {
 /// Return the evidence about a query and each of the given units. It is `None` for a unit that does not
 /// exist, such as a graph node, and for all units if the index has neither links nor vectors of a model.
 pub fn evidence(parts: &Parts<'_>, question: Question<'_>, units: &[u32]) -> Result<Vec<Option<Evidence>>> {
-    let judge = parts.links()?.map(|links| Judge::new(links, question.text));
+    let judge = parts.links()?.filter(|links| !function_words::are_all(question.text, links.languages()));
+    let judge = judge.map(|links| Judge::new(links, question.text));
     let rows = question.vector.map_or(Ok(None), |_| parts.unit_vectors())?;
     let near = match rows.zip(question.vector) {
         Some((rows, query)) => Some((rows.ask(query)?, reference_dot(query, query).sqrt())),

@@ -1,6 +1,7 @@
 //! The channel `walk`: several hops over shared keywords, names and subjects.
 
 use super::channel::Channel;
+use super::function_words::by_function_words;
 use super::query::{need, Query};
 use super::scratch::Scratch;
 use crate::error::Result;
@@ -10,6 +11,7 @@ use crate::rank::question::Question;
 use crate::rank::walk;
 use crate::rank::walk::explain::Trace;
 use crate::rank::walk::explain::{explain, Reason};
+use crate::rank::walk::words_first;
 use crate::sparse::Scored;
 
 pub struct Walk;
@@ -41,12 +43,22 @@ impl Channel for Walk {
     ) -> Result<Vec<Scored>> {
         let links = need(query.parts.links()?)?;
         let (dense, weighed) = (dense(query)?, query.weighed()?);
+        if dense.is_none() && weighed.is_none() {
+            if let Some(found) = by_function_words(query, wanted, progress)? {
+                return Ok(found);
+            }
+        }
         let units = walk::Units {
             lengths: walk::Lengths::Spans(query.parts.unit_spans()?),
             documents: Some(query.parts.unit_documents()?),
         };
         let (text, mask, plan) = (query.question.text, query.mask, walk::Plan::new(false));
-        walk::rank(links, units, dense, weighed, text, wanted, mask, &plan, scratch.of(), progress)
+        let found =
+            walk::rank(links, units, dense, weighed, text, wanted, mask, &plan, scratch.of(), progress)?;
+        match weighed {
+            Some(_) => Ok(found),
+            None => words_first::arrange(links, (text, wanted), mask, found, progress),
+        }
     }
 
     fn explain(&self, query: &Query<'_, '_>, units: &[u32], progress: &Progress) -> Result<Vec<Reason>> {

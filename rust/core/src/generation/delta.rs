@@ -13,6 +13,7 @@ use crate::progress::Progress;
 use crate::rank::links_view::LinksView;
 use crate::store::patch::{Editor, Numbering, Patch, RowEditor};
 use crate::text::detection::Choice;
+use crate::text::labels::label_of;
 use crate::text::strings::{Strings, StringsBuf};
 use std::ops::Range;
 
@@ -381,7 +382,8 @@ fn units_of_new(new: &New, level: &Level) -> Result<Option<Vec<Read>>> {
     let (owners, is_title) = (list("sent_unit"), list("sent_title"));
     let (mut sentence, mut read) = (0, Vec::new());
     for (k, &before) in level.before.iter().enumerate() {
-        let title = text_of("document_titles", list("unit_document")[k] as usize)?;
+        let document = list("unit_document")[k] as usize;
+        let title = text_of("document_titles", document)? + &label_of(&text_of("document_ids", document)?);
         let (text, mut sentences) = (text_of("unit_texts", k)?, Vec::new());
         while owners.get(sentence) == Some(&(k as u64)) {
             if is_title[sentence] == 0 {

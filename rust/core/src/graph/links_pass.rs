@@ -8,9 +8,10 @@ use crate::rank::sentence_rows::encode;
 use crate::sparse::Csr;
 use crate::text::detection::Choice;
 use crate::text::interner::Interner;
+use crate::text::labels::split;
 use crate::text::languages::Language;
 use crate::text::lexical::Lexer;
-use crate::text::names::{name_spans, opening_subject, title_key, Naming, SubjectTree};
+use crate::text::names::{is_small, name_spans, opening_subject, title_key, Naming, SubjectTree};
 use crate::text::strings::Strings;
 use crate::text::strings::StringsBuf;
 
@@ -33,8 +34,8 @@ pub(crate) struct Part {
     pub names: Words,
     pub unit_keywords: RowBuilder,
     pub tf: Vec<u32>,
-    /// Number of keywords of each unit, with repetitions. Keywords added by splitting code identifiers are
-    /// not counted, so that code does not become longer by its names.
+    /// Number of keywords of each unit, with repetitions. Variants and keywords added by splitting code identifiers are
+    /// not counted: a place in the text counts once.
     pub length: Vec<u32>,
     pub unit_names: RowBuilder,
     pub mentions: RowBuilder,
@@ -96,7 +97,7 @@ pub(crate) fn subjects_of(
     for &unit in units {
         progress.check()?;
         let unit = unit as usize;
-        let title = input.titles.get(unit);
+        let title = input.title(unit);
         let subject = match title {
             "" => opening_subject(input.texts.get(unit), &mut lexer),
             _ => title_key(title, &mut lexer),
@@ -132,16 +133,19 @@ pub(crate) fn read(
     for &unit in units {
         progress.check()?;
         let unit = unit as usize;
-        let title = input.titles.get(unit);
+        let title = input.title(unit);
         let (first_word, start) = read_unit(input, unit, &mut lexer);
         row.clear();
         let (language, naming) = language_of(input, &lexer, first_word);
         part.languages.push(language);
         part.namings.push(naming);
         let begin = (first_word, start);
-        words.read_unit(&lexer, begin, language, known.tree, &mut part.keywords.strings, &mut row);
-        part.length.push(u32::try_from(row.len()).unwrap_or(u32::MAX));
+        let variants =
+            words.read_unit(&lexer, begin, language, known.tree, &mut part.keywords.strings, &mut row);
+        part.length.push(u32::try_from(row.len()).unwrap_or(u32::MAX).saturating_sub(variants));
         lexer.keywords_of_names(language, |word| row.push(part.keywords.strings.add(word)));
+        other.read(input.label(unit));
+        other.keywords_in(language, |word| row.push(part.keywords.strings.add(word)));
         row.sort_unstable();
         for same in row.chunk_by(|a, b| a == b) {
             part.unit_keywords.values.push(same[0]);
@@ -152,7 +156,7 @@ pub(crate) fn read(
         row.clear();
         name_spans(&lexer, first_word, naming, |name| row.push(part.names.strings.add(name)));
         let key = title_key(title, &mut other);
-        if !key.is_empty() {
+        if !key.is_empty() && !is_small(&key) {
             row.push(part.names.strings.add(&key));
         }
         part.unit_names.push_set(&mut row);
@@ -176,7 +180,7 @@ pub(crate) fn read(
 
 /// Read the words of "title, text". Return the number of the first word of the text, and its first byte.
 fn read_unit(input: &Texts<'_>, unit: usize, lexer: &mut Lexer) -> (usize, usize) {
-    lexer.read(input.titles.get(unit));
+    lexer.read(input.title(unit));
     let first_word = lexer.words.len();
     lexer.append("\n");
     (first_word, lexer.append(input.texts.get(unit)))
@@ -219,7 +223,9 @@ fn read_sentences(
     lexer: &mut Lexer,
 ) {
     let (keywords, names) = (&mut part.keywords.strings, &mut part.names.strings);
-    lexer.read(input.titles.get(unit));
+    lexer.read(input.title(unit));
+    lexer.keywords_in(language, |word| part.of_title.values.push(keywords.add(word)));
+    lexer.read(input.label(unit));
     lexer.keywords_in(language, |word| part.of_title.values.push(keywords.add(word)));
     let about = known.of_unit[unit];
     let mut subject_name = NONE;
@@ -347,7 +353,7 @@ fn keep_first(of_title: &mut Vec<u32>) {
     of_title.truncate(seen);
 }
 
-/// The texts of an index: `n` titles (may be empty), `n` texts, and the sentences of every unit. The
+/// The texts of an index: `n` titles (may be empty, and may have a label after them), `n` texts, and the sentences of every unit. The
 /// sentences of unit `u` are `first_sentence[u]..first_sentence[u + 1]`.
 #[derive(Debug, Clone, Copy)]
 pub struct Texts<'a> {
@@ -357,6 +363,18 @@ pub struct Texts<'a> {
     pub first_sentence: &'a [u64],
     /// The language of each unit.
     pub language: Choice,
+}
+
+impl<'a> Texts<'a> {
+    /// Return the title of a unit.
+    pub fn title(&self, unit: usize) -> &'a str {
+        split(self.titles.get(unit)).0
+    }
+
+    /// Return the name of the unit's file and of its folders.
+    pub fn label(&self, unit: usize) -> &'a str {
+        split(self.titles.get(unit)).1
+    }
 }
 
 /// Rows to which values are appended.

@@ -39,7 +39,8 @@ pub(crate) struct KnownWords {
 
 impl KnownWords {
     /// Read the words of the next unit: title, then text, which begins at word `first_word` and byte `start`.
-    /// Append their keywords to `row`, without those added by splitting code identifiers.
+    /// Append their keywords to `row`, without those added by splitting code identifiers. Return how many of them are
+    /// variants.
     pub fn read_unit(
         &mut self,
         lexer: &Lexer,
@@ -48,15 +49,23 @@ impl KnownWords {
         tree: &SubjectTree,
         keywords: &mut Interner,
         row: &mut Vec<u32>,
-    ) {
-        let count = lexer.words.len();
+    ) -> u32 {
+        let (count, mut variants) = (lexer.words.len(), 0);
         self.in_tree.clear();
         if !language.is_plain() {
             tree.ask_for(0..count, |k| lexer.lower(k));
             self.in_tree.extend((0..count).map(|k| tree.word(lexer.lower(k)).unwrap_or(NONE)));
             keywords.ask_for(0..count, |k| lexer.lower(k).as_bytes());
-            lexer.keywords_where(language, |_| true, |word| row.push(keywords.add(word)));
-            return self.ends.push((self.words.len(), self.folded.len()));
+            lexer.keywords_where(
+                language,
+                |_| true,
+                |word, is_variant| {
+                    variants += u32::from(is_variant);
+                    row.push(keywords.add(word));
+                },
+            );
+            self.ends.push((self.words.len(), self.folded.len()));
+            return variants;
         }
         self.forms.ask_for(0..count, |k| lexer.lower(k).as_bytes());
         self.forms_of.clear();
@@ -85,10 +94,14 @@ impl KnownWords {
         }
         if some_open {
             let open = |k: usize| !lexer.lower(k).is_ascii();
-            lexer.keywords_where(language, open, |word| row.push(keywords.add(word)));
+            lexer.keywords_where(language, open, |word, is_variant| {
+                variants += u32::from(is_variant);
+                row.push(keywords.add(word));
+            });
         }
         self.folded.push_str(&lexer.folded[start..]);
         self.ends.push((self.words.len(), self.folded.len()));
+        variants
     }
 
     /// Find the keywords of new words in a plain language, and the numbers of these words in the tree of
@@ -140,13 +153,13 @@ impl UnitWords<'_> {
     ) {
         let Some(range) = self.find(sentence) else {
             keywords.ask_for(0..sentence.words.len(), |k| sentence.lower(k).as_bytes());
-            return sentence.keywords_where(language, |_| true, |word| row.push(keywords.add(word)));
+            return sentence.keywords_where(language, |_| true, |word, _| row.push(keywords.add(word)));
         };
         let known = &self.words[range];
         row.extend(known.iter().map(|word| word.keyword).filter(|&keyword| keyword < OPEN));
         if known.iter().any(|word| word.keyword == OPEN) {
             let open = |k: usize| known[k].keyword == OPEN;
-            sentence.keywords_where(language, open, |word| row.push(keywords.add(word)));
+            sentence.keywords_where(language, open, |word, _| row.push(keywords.add(word)));
         }
     }
 
@@ -221,7 +234,7 @@ mod tests {
     fn plainly(text: &str, language: Language) -> Vec<String> {
         let (mut lexer, mut found) = (Lexer::default(), Vec::new());
         lexer.read(text);
-        lexer.keywords_where(language, |_| true, |word| found.push(word.to_owned()));
+        lexer.keywords_where(language, |_| true, |word, _| found.push(word.to_owned()));
         found.sort();
         found
     }

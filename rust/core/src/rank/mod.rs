@@ -3,6 +3,7 @@
 
 pub mod bm25;
 pub mod centrality;
+pub mod function_words;
 pub mod links_view;
 pub mod links_weights;
 pub mod matches;

@@ -9,6 +9,12 @@ use crate::text::strings::Strings;
 /// the whole identifier rank before passages with only its parts.
 const PARTS: f64 = 0.1;
 
+/// Weight of the variants of a word if the index contains the word itself. Passages with the word as typed rank before
+/// passages with a less exact form of it.
+const VARIANTS: f64 = 0.25;
+/// Weight of "email" for a query with "e-mail".
+const JOINED: f64 = 0.2;
+
 /// Ids of a query's keywords, names and subjects, ascending and distinct.
 #[derive(Debug, Clone, Default)]
 pub struct Question {
@@ -32,9 +38,18 @@ impl Question {
         let (mut found, mut missing) = (Vec::new(), Vec::new());
         self.lexer.query_roles(links.languages(), |word, role| match links.keywords.position(word) {
             Some(at) => found.push((at as u32, role)),
-            None if role == Role::Word => missing.push(word.to_owned()),
+            None if matches!(role, Role::Word(_)) => missing.push((word.to_owned(), role)),
             None => {}
         });
+        let has_other = |k: usize| {
+            found.iter().any(|&(_, role)| match role {
+                Role::Variant(of) => of == k,
+                Role::Joined(number) => self.lexer.compound_words(number).contains(&k),
+                _ => false,
+            })
+        };
+        missing.retain(|&(_, role)| !matches!(role, Role::Word(k) if has_other(k)));
+        let mut missing: Vec<String> = missing.into_iter().map(|(word, _)| word).collect();
         missing.sort_unstable();
         missing.dedup();
         self.unknown = match links.languages().len() {
@@ -74,20 +89,25 @@ impl Question {
     fn weigh(&mut self, mut found: Vec<(u32, Role)>) {
         found.sort_unstable_by_key(|&(id, _)| id);
         let names = found.iter().map(|&(_, role)| match role {
-            Role::Word => 0,
+            Role::Word(_) | Role::Variant(_) | Role::Joined(_) => 0,
             Role::Whole(name) | Role::Part(name) => name + 1,
         });
         // For each identifier: whether the index contains it as a whole, and its number of parts.
         let mut of_names = vec![(false, 0usize); names.max().unwrap_or(0)];
+        let words = found.iter().map(|&(_, role)| if let Role::Word(k) = role { k + 1 } else { 0 });
+        let mut known_words = vec![false; words.max().unwrap_or(0)];
         for &(_, role) in &found {
             match role {
-                Role::Word => {}
+                Role::Word(k) => known_words[k] = true,
+                Role::Variant(_) | Role::Joined(_) => {}
                 Role::Whole(name) => of_names[name].0 = true,
                 Role::Part(name) => of_names[name].1 += 1,
             }
         }
         let share = |role: Role| match role {
             Role::Part(name) if of_names[name].0 => PARTS / of_names[name].1 as f64,
+            Role::Variant(k) if known_words.get(k) == Some(&true) => VARIANTS,
+            Role::Joined(_) => JOINED,
             _ => 1.0,
         };
         self.shares.clear();

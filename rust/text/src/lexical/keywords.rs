@@ -1,12 +1,14 @@
 //! The keywords of a text's words: without stop words, stemmed, and with the names in code and their parts.
 
+use super::compounds::Kind;
 use super::{Lexer, Word};
+use crate::attached::each_without_attached;
 use crate::clusters::each_pair;
 use crate::detection::detect;
-use crate::folding::bare_into;
 use crate::folding::{folded_size, is_unspaced, WordSet};
 use crate::identifiers::has_inner_capital;
 use crate::languages::Language;
+use std::ops::Range;
 use std::sync::OnceLock;
 use unicode_normalization::UnicodeNormalization;
 
@@ -35,17 +37,22 @@ pub fn openers() -> &'static WordSet {
     SET.get_or_init(|| WordSet::new(OPENERS))
 }
 
-/// The role of a query keyword: a word, or the whole or a part of the code identifier with this number.
+/// The role of a query keyword. The number is that of the query's word, or of its compound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    Word,
+    Word(usize),
+    /// A less exact form of a word: without the marks of its letters, or without a particle.
+    Variant(usize),
+    /// The whole or a part of a compound: an identifier, a path, a number with its unit.
     Whole(usize),
     Part(usize),
+    /// The words of a compound of prose, written as one: "email" for "e-mail".
+    Joined(usize),
 }
 
 impl Lexer {
     /// Call `each` with the keywords of an English text, with repetitions: first those of its words, in text
-    /// order, then those added by code identifiers. Words in other scripts are stemmed by their script.
+    /// order, then those added by compounds. Words in other scripts are stemmed by their script.
     pub fn keywords(&self, each: impl FnMut(&str)) {
         self.keywords_in(Language::ENGLISH, each);
     }
@@ -53,48 +60,43 @@ impl Lexer {
     /// Like [`Lexer::keywords`], for a text in any language. A stem of another language in Latin script ends with "@" and
     /// its code: "haus@de".
     pub fn keywords_in(&self, language: Language, mut each: impl FnMut(&str)) {
-        self.keywords_where(language, |_| true, &mut each);
+        self.keywords_where(language, |_| true, |word, _| each(word));
         self.keywords_of_names(language, each);
     }
 
-    /// Call `each` with the keywords that code identifiers add to those of their words.
+    /// Call `each` with the keywords that compounds add to those of their words.
     pub fn keywords_of_names(&self, language: Language, mut each: impl FnMut(&str)) {
         let mut buffer = String::new();
-        for words in &self.identifiers {
-            for (word, _) in self.added_words(words.clone()) {
-                analyse(&word, language, || None, &mut buffer, &mut each);
+        for compound in &self.compounds {
+            for (word, _) in self.added_words(compound) {
+                analyse(&word, language, || None, &mut buffer, &mut |word, _| each(word));
+            }
+            let first = compound.words.start;
+            if compound.is_word && is_dropped(self.lower(first), language) && self.is_named_function(first) {
+                analyse_kept(self.lower(first), language, || None, &mut buffer, &mut |word, _| each(word));
             }
         }
     }
 
-    /// Call `each` with the keywords of the words with the given numbers, without those added by code
-    /// identifiers.
+    /// Call `each` with the keywords of the words with the given numbers, without those added by
+    /// compounds, and with whether each is a variant of the keyword before it. A place in the text has one keyword
+    /// and may have variants, which do not make the text longer.
     pub fn keywords_where(
         &self,
         language: Language,
         some: impl Fn(usize) -> bool,
-        mut each: impl FnMut(&str),
+        mut each: impl FnMut(&str, bool),
     ) {
         let (mut buffer, mut written) = (String::new(), Written::new(&self.source));
         for k in (0..self.words.len()).filter(|&k| some(k)) {
             self.keyword(k, language, &mut written, &mut buffer, &mut each);
-            if language.keeps_marks() && self.bare_keyword(k, language, &mut buffer) {
-                each(&buffer);
-            }
         }
     }
 
-    /// Replace the keyword of a word in `buffer` by that of the word without marks, so that queries typed
-    /// without marks find it. Returns whether the keyword changed.
-    fn bare_keyword(&self, k: usize, language: Language, buffer: &mut String) -> bool {
-        if language.stems(self.lower(k)) != Some(language) {
-            return false;
-        }
-        let whole = std::mem::take(buffer);
-        bare_into(self.lower(k), buffer);
-        buffer.push('@');
-        buffer.push_str(language.code());
-        *buffer != whole
+    /// Return whether there are words and all of them are function words of English or one of these languages.
+    pub fn are_function_words(&self, languages: &[Language]) -> bool {
+        let is_function = |word: &str| stop_words().has(word) || languages.iter().any(|one| one.drops(word));
+        !self.words.is_empty() && self.lowers(0).all(is_function)
     }
 
     /// Call `each` with the keywords of a query, with each word analysed in every language of an index (an
@@ -106,21 +108,28 @@ impl Lexer {
     /// Like [`Lexer::query_keywords`], together with the role of each keyword.
     pub fn query_roles(&self, languages: &[Language], mut each: impl FnMut(&str, Role)) {
         let added = || {
-            let names = self.identifiers.iter().enumerate();
-            names.flat_map(|(number, words)| {
-                let role = move |is_part| if is_part { Role::Part(number) } else { Role::Whole(number) };
-                self.added_words(words.clone()).into_iter().map(move |(word, is_part)| (word, role(is_part)))
+            let compounds = self.compounds.iter().enumerate();
+            compounds.flat_map(|(number, compound)| {
+                let role = move |is_part| match compound.kind {
+                    Kind::Prose => Role::Joined(number),
+                    Kind::Code if is_part => Role::Part(number),
+                    Kind::Code => Role::Whole(number),
+                };
+                self.added_words(compound).into_iter().map(move |(word, is_part)| (word, role(is_part)))
             })
         };
         let mut buffer = String::new();
         if languages.is_empty() {
             let mut written = Written::new(&self.source);
             for k in 0..self.words.len() {
-                let role = self.role(k);
-                self.keyword(k, Language::ENGLISH, &mut written, &mut buffer, &mut |word| each(word, role));
+                let mut add = |word: &str, is_variant| each(word, self.role(k, is_variant));
+                match is_dropped(self.lower(k), Language::ENGLISH) && self.is_named_function(k) {
+                    true => analyse_kept(self.lower(k), Language::ENGLISH, || None, &mut buffer, &mut add),
+                    false => self.keyword(k, Language::ENGLISH, &mut written, &mut buffer, &mut add),
+                }
             }
             for (word, role) in added() {
-                analyse(&word, Language::ENGLISH, || None, &mut buffer, &mut |word| each(word, role));
+                analyse(&word, Language::ENGLISH, || None, &mut buffer, &mut |word, _| each(word, role));
             }
             return;
         }
@@ -129,7 +138,7 @@ impl Lexer {
             Language::ENGLISH => stop_words().has(word),
             _ => languages.contains(&own) && own.drops(word),
         };
-        let mut seen: Vec<String> = Vec::new();
+        let mut seen: Vec<(String, bool)> = Vec::new();
         let mut written: Vec<Written<'_>> = languages.iter().map(|_| Written::new(&self.source)).collect();
         let mut spelling = languages.iter().any(|one| one.keeps_marks()).then(|| Written::new(&self.source));
         for k in 0..self.words.len() {
@@ -137,77 +146,133 @@ impl Lexer {
             let spelled = spelling.as_mut().filter(|_| !self.source.is_empty());
             let marked = spelled.and_then(|written| written.word(self.words[k]));
             if dropped(self.lower(k)) && marked.is_none_or(|word| word.is_ascii()) {
+                if self.is_named_function(k) {
+                    for &language in languages {
+                        let mut add = |word: &str, is_variant| add_new(&mut seen, word, is_variant);
+                        analyse_kept(self.lower(k), language, || None, &mut buffer, &mut add);
+                    }
+                    seen.drain(..).for_each(|(word, is_variant)| each(&word, self.role(k, is_variant)));
+                }
                 continue;
             }
             for (&language, written) in languages.iter().zip(&mut written) {
-                self.keyword(k, language, written, &mut buffer, &mut |word| add_new(&mut seen, word));
+                self.keyword(k, language, written, &mut buffer, &mut |word, is_variant| {
+                    // Who types the marks of Vietnamese means them.
+                    if !(is_variant && language.keeps_marks()) {
+                        add_new(&mut seen, word, is_variant);
+                    }
+                });
             }
-            seen.drain(..).for_each(|word| each(&word, self.role(k)));
+            seen.drain(..).for_each(|(word, is_variant)| each(&word, self.role(k, is_variant)));
         }
         for (word, role) in added().filter(|(word, _)| !dropped(word)) {
             for &language in languages {
-                analyse(&word, language, || None, &mut buffer, &mut |word| add_new(&mut seen, word));
+                analyse(&word, language, || None, &mut buffer, &mut |word, _| {
+                    add_new(&mut seen, word, false)
+                });
             }
-            seen.drain(..).for_each(|word| each(&word, role));
+            seen.drain(..).for_each(|(word, _)| each(&word, role));
         }
     }
 
-    /// Return the role of word `k`.
-    fn role(&self, k: usize) -> Role {
-        let number = self.identifiers.partition_point(|words| words.end <= k);
-        match self.identifiers.get(number).filter(|words| words.contains(&k)) {
-            None => Role::Word,
-            Some(_) if has_inner_capital(self.raw(k)) => Role::Whole(number),
+    /// Return the role of a keyword of word `k`.
+    fn role(&self, k: usize, is_variant: bool) -> Role {
+        let number = self.compounds.partition_point(|compound| compound.words.end <= k);
+        match self.compounds.get(number).filter(|compound| compound.words.contains(&k)) {
+            _ if is_variant => Role::Variant(k),
+            None => Role::Word(k),
+            Some(compound) if compound.kind == Kind::Prose => Role::Word(k),
+            Some(compound) if compound.is_word || has_inner_capital(self.raw(k)) => Role::Whole(number),
             Some(_) => Role::Part(number),
         }
     }
 
-    /// Call `each` with the keywords of one word. `written` must not be past the word.
+    /// Return the numbers of the words of a compound.
+    pub fn compound_words(&self, number: usize) -> Range<usize> {
+        self.compounds.get(number).map_or(0..0, |compound| compound.words.clone())
+    }
+
+    /// Call `each` with the keywords of one word, and with whether each is a variant. `written` must not be past the word.
     fn keyword(
         &self,
         k: usize,
         language: Language,
         written: &mut Written<'_>,
         buffer: &mut String,
-        each: &mut impl FnMut(&str),
+        each: &mut impl FnMut(&str, bool),
     ) {
         let spelled = || if self.source.is_empty() { None } else { written.word(self.words[k]) };
         analyse(self.lower(k), language, spelled, buffer, each);
     }
 }
 
-fn add_new(seen: &mut Vec<String>, word: &str) {
-    if !seen.iter().any(|one| one == word) {
-        seen.push(word.to_owned());
+fn add_new(seen: &mut Vec<(String, bool)>, word: &str, is_variant: bool) {
+    if !seen.iter().any(|(one, _)| one == word) {
+        seen.push((word.to_owned(), is_variant));
     }
 }
 
-/// Call `each` with the keywords of a word in lower case. Some stems depend on its spelling with marks.
+/// Call `each` with the keywords of a word in lower case, and with whether each is a variant. Some stems depend on its
+/// spelling with marks.
 fn analyse(
     word: &str,
     language: Language,
     spelled: impl FnOnce() -> Option<String>,
     buffer: &mut String,
-    each: &mut impl FnMut(&str),
+    each: &mut impl FnMut(&str, bool),
+) {
+    if !is_dropped(word, language) {
+        analyse_kept(word, language, spelled, buffer, each);
+    }
+}
+
+/// Return whether a word in lower case is a function word of a text in a language.
+fn is_dropped(word: &str, language: Language) -> bool {
+    if !language.is_plain() && language.drops(word) {
+        return true;
+    }
+    // A word in the language's script is stemmed; its function words are those of the language.
+    let is_foreign = language.is_plain() || language.stems(word).is_none();
+    word.is_ascii() && is_foreign && stop_words().has(word)
+}
+
+/// Like [`analyse`], for function words, too.
+fn analyse_kept(
+    word: &str,
+    language: Language,
+    spelled: impl FnOnce() -> Option<String>,
+    buffer: &mut String,
+    each: &mut impl FnMut(&str, bool),
 ) {
     let plain = language.is_plain();
-    if !plain && language.drops(word) {
-        return;
-    }
     let stems = if plain && word.is_ascii() { None } else { language.stems(word) };
     if let Some(stemmer) = stems {
-        buffer.clear();
         let spelled = if stemmer.needs_marks() { spelled() } else { None };
-        stemmer.stem_into(spelled.as_deref().unwrap_or(word), buffer);
-        if stemmer.is_marked() {
-            buffer.push('@');
-            buffer.push_str(stemmer.code());
+        marked_stem(stemmer, spelled.as_deref().unwrap_or(word), buffer);
+        each(buffer, false);
+        // A word is also found by what people type without its marks.
+        if spelled.is_some_and(|spelled| !spelled.is_ascii()) && stemmer.is_marked() {
+            let exact = std::mem::take(buffer);
+            marked_stem(stemmer, word, buffer);
+            if *buffer != exact {
+                each(buffer, true);
+            }
         }
-        each(buffer);
     } else if !word.is_ascii() && word.chars().any(is_unspaced) {
-        unspaced(word, each);
-    } else if !word.is_ascii() || !stop_words().has(word) {
-        each(without_plural(word, buffer));
+        unspaced(word, &mut |pair| each(pair, false));
+    } else {
+        each(without_plural(word, buffer), false);
+        each_without_attached(word, |root| each(root, true));
+    }
+}
+
+/// Replace `buffer` by the stem of a word in lower case, with the code of the language if its stems carry it.
+fn marked_stem(stemmer: Language, word: &str, buffer: &mut String) {
+    buffer.clear();
+    stemmer.stem_into(word, buffer);
+    if stemmer.is_marked() {
+        buffer.push('@');
+        buffer.push_str(stemmer.code());
     }
 }
 
@@ -320,11 +385,33 @@ mod tests {
                 "net.http_retry.RetryPolicy",
                 &["net", "http", "retry", "retrypolicy", "httpretry", "nethttpretryretrypolicy", "policy"],
             ),
-            ("`retry-policy` --max-tries", &["retry", "policy", "max", "try", "retrypolicy", "maxtry"]),
+            (
+                "`retry-policy` --max-tries",
+                &["retry", "policy", "max", "try", "retrypolicy", "maxtry", "--maxtry"],
+            ),
             (
                 "well-known U.S. e.g. 3.14, PhD McDonald",
-                &["well", "known", "u", "e", "g", "3", "14", "phd", "mcdonald"],
+                &["well", "known", "u", "e", "g", "3", "14", "phd", "mcdonald", "wellknown", "3.14"],
             ),
+            ("C++ C# .NET a+b", &["c", "c", "net", "b", "c++", "c#", ".net"]),
+            ("R&D, AT&T", &["r", "rd", "att"]),
+            ("jonas@example.org", &["jonas", "example", "org", "exampleorg", "jonasexampleorg"]),
+            ("src/main/app.py and/or", &["src", "main", "app", "py", "apppy", "srcmainapppy"]),
+            (
+                "--force $HOME @anna #garden",
+                &["force", "home", "anna", "garden", "--force", "$home", "@anna", "#garden"],
+            ),
+            ("O'Brien O’Hara", &["o", "brien", "o", "hara", "obrien", "ohara"]),
+            ("512GB 512 GB", &["512gb", "512", "gb", "512", "gb", "512gb"]),
+            ("1,250,000 v1.2", &["1", "250", "000", "v1", "2", "1250000", "v1.2", "1.2"]),
+            (
+                "DE89 3704 0044 0532 0130 00",
+                &["de89", "3704", "0044", "0532", "0130", "00", "de89370400440532013000"],
+            ),
+            ("978-3-16-148410-0", &["978", "3", "16", "148410", "0", "9783161484100"]),
+            ("(555) 867-5309 1999-2001", &["555", "867", "5309", "1999", "2001", "5558675309"]),
+            ("9f2c4e7ab1", &["9f2c4e7ab1", "9f2c4e7", "9f2c4e7a", "9f2c4e7ab"]),
+            ("the WHO of it in May", &["who", "may"]),
             ("xAxis", &["xaxis", "axis"]),
         ] {
             assert_eq!(keywords(text), expected, "{text}");
@@ -385,7 +472,7 @@ mod tests {
         assert_eq!(of("hoà"), of("ho\u{300}a"));
         assert_eq!(query("cần can", &["vi"]), ["cân\u{300}@vi"]);
         assert_eq!(query("da", &["vi"]), ["da@vi"]);
-        assert_eq!(query("Đà", &["en", "vi"]), ["đa", "đa\u{300}@vi"]);
+        assert_eq!(query("Đà", &["en", "vi"]), ["da", "đa\u{300}@vi"]);
     }
 
     #[test]
@@ -426,7 +513,8 @@ mod tests {
         lexer.read("Les élèves étudiés e\u{301}tudie\u{301}s");
         let mut found = Vec::new();
         lexer.keywords_in(Language::by_name("fr").unwrap(), |w| found.push(w.to_owned()));
-        assert_eq!(found, ["elev@fr", "etudi@fr", "etudi@fr"]);
+        // The last keyword of each word is what finds it when it is typed without accents.
+        assert_eq!(found, ["elev@fr", "etudi@fr", "etud@fr", "etudi@fr", "etud@fr"]);
     }
 
     proptest! {

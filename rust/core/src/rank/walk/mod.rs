@@ -37,6 +37,7 @@ mod pool;
 mod step;
 mod subjects;
 mod ties;
+pub mod words_first;
 mod worth;
 
 use crate::error::{Error, Result};

@@ -1,0 +1,85 @@
+//! Symbols that belong to a word: `C++`, `C#`, `.NET`, `--force`, `$HOME`, `@anna`, `#garden`. And function words that
+//! capitals show to be names: the WHO, the IT department.
+
+use super::Lexer;
+use crate::folding::WordSet;
+use std::ops::Range;
+use std::sync::OnceLock;
+
+/// English function words that are names with a capital: May, Will, the film Her. Titles also have capitals at "Of the".
+const NAMES: &str = "may will us it who her him them you now once can just";
+
+fn names() -> &'static WordSet {
+    static SET: OnceLock<WordSet> = OnceLock::new();
+    SET.get_or_init(|| WordSet::new(NAMES))
+}
+
+/// Longest word before "++" or "#", in characters: "Objective-C++" is one of the longest names.
+const MAX_LETTERS: usize = 16;
+
+impl Lexer {
+    /// Return whether symbols at its beginning or end belong to a run of words.
+    pub(super) fn has_symbol(&self, words: Range<usize>) -> bool {
+        !self.symbol_before(words.start).is_empty() || !self.symbol_after(words.end - 1).is_empty()
+    }
+
+    /// Return a run of words in lower case with its symbols, if it has any.
+    pub(super) fn with_symbol(&self, words: Range<usize>) -> Option<String> {
+        let (before, after) = (self.symbol_before(words.start), self.symbol_after(words.end - 1));
+        let middle = || words.clone().map(|k| self.lower(k)).collect::<String>();
+        (!before.is_empty() || !after.is_empty()).then(|| format!("{before}{}{after}", middle()))
+    }
+
+    /// Return the symbol that belongs to the beginning of word `k`: it follows a blank, a bracket or a quotation mark.
+    fn symbol_before(&self, k: usize) -> &str {
+        let (start, bytes) = (self.words[k].start, self.folded.as_bytes());
+        let size = match start.checked_sub(1).map(|at| bytes[at]) {
+            Some(b'.' | b'$' | b'@' | b'#') => 1,
+            Some(b'-') if start > 1 && bytes[start - 2] == b'-' => 2,
+            _ => return "",
+        };
+        let is_letter = self.raw(k).starts_with(char::is_alphabetic);
+        let is_free = self.folded[..start - size].chars().next_back().is_none_or(|c| {
+            c.is_whitespace()
+                || matches!(c, '(' | '[' | '{' | '"' | '\'' | '`' | '\u{201c}' | '\u{2018}' | '\u{ab}')
+        });
+        if is_letter && is_free {
+            &self.folded[start - size..start]
+        } else {
+            ""
+        }
+    }
+
+    /// Return the symbol that belongs to the end of word `k`.
+    fn symbol_after(&self, k: usize) -> &str {
+        let rest = &self.folded[self.words[k].end..];
+        let symbol = match rest.as_bytes() {
+            [b'+', b'+', ..] => &rest[..2],
+            [b'#', ..] => &rest[..1],
+            _ => return "",
+        };
+        let raw = self.raw(k);
+        let is_name = raw.chars().all(char::is_alphabetic) && raw.chars().nth(MAX_LETTERS).is_none();
+        let follows = rest[symbol.len()..].chars().next();
+        if is_name && !follows.is_some_and(|c| c.is_alphabetic() || matches!(c, '+' | '#')) {
+            symbol
+        } else {
+            ""
+        }
+    }
+
+    /// Return whether capitals show that a word is a name even if it is a function word: it is in capitals next to a word
+    /// that is not, or it is one of [`NAMES`] with a capital after a word in lower case.
+    pub(super) fn is_named_function(&self, k: usize) -> bool {
+        let raw = self.raw(k);
+        if !raw.starts_with(char::is_uppercase) || raw.chars().nth(1).is_none() {
+            return false;
+        }
+        let begins_lower = |k: usize| self.raw(k).starts_with(char::is_lowercase);
+        let has_lower = |k: usize| self.raw(k).chars().any(char::is_lowercase);
+        match has_lower(k) {
+            false => (k > 0 && has_lower(k - 1)) || (k + 1 < self.words.len() && has_lower(k + 1)),
+            true => k > 0 && self.gap(k) == " " && begins_lower(k - 1) && names().has(self.lower(k)),
+        }
+    }
+}
