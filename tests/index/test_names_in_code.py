@@ -25,9 +25,9 @@ class HttpRetryPolicy:
     def back_off(self, n): return 2 ** n
 '''
 OTHERS = {
-    "http.md": "The HTTP server answers requests. A request has a method, and HTTP has many methods.",
-    "retry.md": "Somebody may retry a failed payment on the next day. Retry it once, and write to us.",
-    "policy.md": "The travel policy covers trains and hotels. A policy is reviewed each year by the board.",
+    "server.md": "The HTTP server answers requests. A request has a method, and HTTP has many methods.",
+    "payments.md": "Somebody may retry a failed payment on the next day. Retry it once, and write to us.",
+    "travel.md": "The travel policy covers trains and hotels. A policy is reviewed each year by the board.",
     "case.md": "A case is closed by its owner. The name of the case is shown in the list of cases.",
 }
 MODES = ("walk", "bm25")

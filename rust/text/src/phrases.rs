@@ -37,7 +37,7 @@ impl Phrase {
                     lexer.keywords_where(
                         language,
                         |at| at == k,
-                        |word| {
+                        |word, _| {
                             if !keywords.iter().any(|one| one == word) {
                                 keywords.push(word.to_owned());
                             }
@@ -93,7 +93,7 @@ impl Phrase {
 /// Return whether a word has keywords: function words have none.
 fn is_indexed(lexer: &Lexer, k: usize, language: Language) -> bool {
     let mut has = false;
-    lexer.keywords_where(language, |at| at == k, |_| has = true);
+    lexer.keywords_where(language, |at| at == k, |_, _| has = true);
     has
 }
 
@@ -103,7 +103,7 @@ fn has_keyword(lexer: &Lexer, k: usize, language: Language, keywords: &[String])
     // Words with one keyword in common begin with the same letter; analysing a word is much slower.
     let first = lexer.lower(k).chars().next();
     if keywords.iter().any(|keyword| keyword.chars().next() == first) {
-        lexer.keywords_where(language, |at| at == k, |word| has |= keywords.iter().any(|one| one == word));
+        lexer.keywords_where(language, |at| at == k, |word, _| has |= keywords.iter().any(|one| one == word));
     }
     has
 }

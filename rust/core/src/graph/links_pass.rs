@@ -145,7 +145,14 @@ pub(crate) fn read(
         part.length.push(u32::try_from(row.len()).unwrap_or(u32::MAX).saturating_sub(variants));
         lexer.keywords_of_names(language, |word| row.push(part.keywords.strings.add(word)));
         other.read(input.label(unit));
-        other.keywords_in(language, |word| row.push(part.keywords.strings.add(word)));
+        // A word of the path counts only if title and text lack it, because most titles repeat the name of the file.
+        let own = row.len();
+        other.keywords_in(language, |word| {
+            let keyword = part.keywords.strings.add(word);
+            if !row[..own].contains(&keyword) {
+                row.push(keyword);
+            }
+        });
         row.sort_unstable();
         for same in row.chunk_by(|a, b| a == b) {
             part.unit_keywords.values.push(same[0]);
@@ -224,8 +231,6 @@ fn read_sentences(
 ) {
     let (keywords, names) = (&mut part.keywords.strings, &mut part.names.strings);
     lexer.read(input.title(unit));
-    lexer.keywords_in(language, |word| part.of_title.values.push(keywords.add(word)));
-    lexer.read(input.label(unit));
     lexer.keywords_in(language, |word| part.of_title.values.push(keywords.add(word)));
     let about = known.of_unit[unit];
     let mut subject_name = NONE;

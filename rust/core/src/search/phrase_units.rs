@@ -274,7 +274,7 @@ impl Words {
             let mut is_certain = true;
             for &language in languages {
                 let before = words.len();
-                lexer.keywords_where(language, |at| at == k, |word| words.push(word.to_owned()));
+                lexer.keywords_where(language, |at| at == k, |word, _| words.push(word.to_owned()));
                 is_certain &= words.len() > before; // a language that drops the word has it in no posting
             }
             words.sort_unstable();
