@@ -9,7 +9,7 @@ use std::ops::Range;
 /// How the forms of a compound relate to its words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// An identifier, address, path or number: whoever types the whole means the whole.
+    /// An identifier, address, path or number: a query with the whole means the whole.
     Code,
     /// Words that are also written as one: "e-mail", "O'Brien".
     Prose,

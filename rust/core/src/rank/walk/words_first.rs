@@ -1,4 +1,4 @@
-//! Queries of one or two words: every passage with all of the words is ranked before those that lack some, because whoever
+//! Queries of one or two words: every passage with all of the words is ranked before those that lack some, because a user who
 //! types "otter" means passages about otters. The walk alone also ranks passages that only resemble them.
 
 use crate::error::Result;
