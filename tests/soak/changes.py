@@ -21,6 +21,7 @@ from tests import small_model
 from tests.soak.attempts import fault
 from tests.soak.small import has_delta, small
 from tests.soak.subject import remove
+from tests.support.copied import copy_confirmed
 
 SECRET: Final = "Quillerquist"
 """A word of the document that is purged, and of no other."""
@@ -78,7 +79,7 @@ class Change:
         BEFORE.get(self.kind, lambda _: None)(self)
         if self.kind not in ("index", "runs", "merge", "unbundle"):
             self.old = self.digest(self.start / "index")
-        shutil.copytree(self.start, done)
+        copy_confirmed(self.start, done)
         self.make(done)
         self.new = {self.digest(done / "index")}
         if self.kind in DELTAS:
@@ -97,7 +98,7 @@ class Change:
         Index.build([], done, settings=self.settings).close()
         changed.append(self.digest(done))
         folded = self.folder / "folded"
-        shutil.copytree(self.start, folded)
+        copy_confirmed(self.start, folded)
         assert has_delta(folded / "index") == (self.kind != "delta")
         _update(folded, fold=True)
         self.digest(folded / "index")
@@ -134,7 +135,7 @@ class Change:
     def restore(self, place: Path) -> None:
         """The folder as it was before."""
         remove(place)
-        shutil.copytree(self.start, place)
+        copy_confirmed(self.start, place)
 
     def make(self, place: Path) -> Any:
         """The change itself; the report of an update."""

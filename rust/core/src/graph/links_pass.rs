@@ -146,8 +146,12 @@ pub(crate) fn read(
         lexer.keywords_of_names(language, |word| row.push(part.keywords.strings.add(word)));
         other.read(input.label(unit));
         // A word of the path counts only if title and text lack it, because most titles repeat the name of the file.
+        // Small numbers, which count files or are parts of dates, would connect texts about different things.
         let own = row.len();
         other.keywords_in(language, |word| {
+            if is_small(word) {
+                return;
+            }
             let keyword = part.keywords.strings.add(word);
             if !row[..own].contains(&keyword) {
                 row.push(keyword);

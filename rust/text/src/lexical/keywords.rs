@@ -395,7 +395,7 @@ mod tests {
             ),
             ("C++ C# .NET a+b", &["c", "c", "net", "b", "c++", "c#", ".net"]),
             ("R&D, AT&T", &["r", "rd", "att"]),
-            ("jonas@example.org", &["jonas", "example", "org", "exampleorg", "jonasexampleorg"]),
+            ("jonas@example.org", &["jona", "example", "org", "exampleorg", "jonasexampleorg"]),
             ("src/main/app.py and/or", &["src", "main", "app", "py", "apppy", "srcmainapppy"]),
             (
                 "--force $HOME @anna #garden",
