@@ -102,9 +102,14 @@ def test_around_units(index: Index) -> None:
 def test_titles_are_kept_as_they_are_and_long_ones_are_cut(index: Index, tmp_path: Path) -> None:
     assert any(HOSTILE in node.title for node in index.inspect.graph("citations").nodes)
     long = Document("long.md", "A ship of Norway. It sailed north.", "x" * 10_000)
-    with Index.build([long], tmp_path / "index", settings=Settings(threads=1)) as built:
-        node = next(n for n in built.inspect.graph("walk").nodes if n.kind == "passage")
-        assert node.title == "x" * 499 + "…"
+    settings = Settings(threads=1, llm="heuristic", modes="walk,ket")
+    with Index.build([long], tmp_path / "index", settings=settings) as built:
+        title = built.retrieve("ship").passages[0].title
+        assert title == "x" * 299 + "…"
+        passage = next(n for n in built.inspect.graph("walk").nodes if n.kind == "passage")
+        assert passage.title.startswith(f"{title} [")
+        names = [n.title for n in built.inspect.graph("keyword").nodes if n.kind == "keyword"]
+        assert "x" * 499 + "…" in names
 
 
 @pytest.mark.parametrize("name", EVERY)
