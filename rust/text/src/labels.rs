@@ -34,6 +34,12 @@ pub fn label_of(id: &str) -> String {
     path_of(id).map(|path| format!("{SEPARATOR}{path}")).unwrap_or_default()
 }
 
+/// Return the suffix of a path without its dot; empty if there is none.
+pub fn suffix_of(path: &str) -> &str {
+    let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
+    name.rsplit_once('.').map_or("", |(_, suffix)| suffix)
+}
+
 /// Split a title from the label after it.
 pub fn split(title: &str) -> (&str, &str) {
     title.split_once(SEPARATOR).unwrap_or((title, ""))

@@ -8,7 +8,7 @@ use crate::rank::sentence_rows::encode;
 use crate::sparse::Csr;
 use crate::text::detection::Choice;
 use crate::text::interner::Interner;
-use crate::text::labels::split;
+use crate::text::labels::{split, suffix_of};
 use crate::text::languages::Language;
 use crate::text::lexical::Lexer;
 use crate::text::names::{is_small, name_spans, opening_subject, title_key, Naming, SubjectTree};
@@ -146,10 +146,12 @@ pub(crate) fn read(
         lexer.keywords_of_names(language, |word| row.push(part.keywords.strings.add(word)));
         other.read(input.label(unit));
         // A word of the path counts only if title and text lack it, because most titles repeat the name of the file.
-        // Small numbers, which count files or are parts of dates, would connect texts about different things.
+        // Small numbers, which count files or are parts of dates, and the suffix, which most files of a folder share, would
+        // connect texts about different things.
         let own = row.len();
+        let suffix = suffix_of(input.label(unit)).to_ascii_lowercase();
         other.keywords_in(language, |word| {
-            if is_small(word) {
+            if is_small(word) || word == suffix {
                 return;
             }
             let keyword = part.keywords.strings.add(word);
