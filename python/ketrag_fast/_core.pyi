@@ -85,6 +85,7 @@ __all__ = [
     "label_titles",
     "languages",
     "lexical_keywords",
+    "limit_markup",
     "links_bm25",
     "links_build",
     "links_build_runs",

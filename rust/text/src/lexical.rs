@@ -6,7 +6,6 @@ mod keywords;
 mod numbers;
 mod symbols;
 
-use compounds::Compound;
 pub use keywords::{openers, plain_keyword, stop_words, Role};
 
 use crate::characters::visible;
@@ -14,6 +13,7 @@ use crate::clusters::is_attached;
 use crate::detection::{detect, evidence};
 use crate::folding::fold_into;
 use crate::languages::Language;
+use std::ops::Range;
 
 /// Position of a word in the folded text and in the lower-cased words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +21,24 @@ pub struct Word {
     pub start: usize,
     pub end: usize,
     lower: (usize, usize),
+}
+
+/// How the forms of a compound relate to its words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// An identifier, address, path or number: a query with the whole means the whole.
+    Code,
+    /// Words that are also written as one: "e-mail", "O'Brien".
+    Prose,
+}
+
+/// A run of words with further forms.
+#[derive(Debug, Clone)]
+struct Compound {
+    words: Range<usize>,
+    kind: Kind,
+    /// The compound is a single word, and its forms are parts of it.
+    is_word: bool,
 }
 
 /// Number of characters that are read first to detect the language. They are enough for most English texts.

@@ -2,27 +2,9 @@
 //!
 //! All forms of a compound are at one place of the text, so they do not make it longer.
 
-use super::Lexer;
+use super::{Compound, Kind, Lexer};
 use crate::identifiers::{each_part, has_inner_capital, is_marked, is_numbered, link, Link, MAX_PARTS};
 use std::ops::Range;
-
-/// How the forms of a compound relate to its words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// An identifier, address, path or number: a query with the whole means the whole.
-    Code,
-    /// Words that are also written as one: "e-mail", "O'Brien".
-    Prose,
-}
-
-/// A run of words with further forms.
-#[derive(Debug, Clone)]
-pub(super) struct Compound {
-    pub words: Range<usize>,
-    pub kind: Kind,
-    /// The compound is a single word, and its forms are parts of it.
-    pub is_word: bool,
-}
 
 impl Lexer {
     /// Find the compounds among the words from `first` on.

@@ -1,7 +1,6 @@
 //! The keywords of a text's words: without stop words, stemmed, and with the names in code and their parts.
 
-use super::compounds::Kind;
-use super::{Lexer, Word};
+use super::{Kind, Lexer, Word};
 use crate::attached::each_without_attached;
 use crate::clusters::each_pair;
 use crate::detection::detect;
