@@ -267,7 +267,7 @@ _KINDS: Final = (
     ("date", re.compile(r"\d{4}-\d\d?-\d\d?(?:[T ]\d.*)?|\d\d?[./]\d\d?[./]\d{2,4}(?: \d.*)?")),
     ("time", re.compile(r"\d\d?:\d\d(?::\d\d(?:\.\d+)?)?(?: ?[ap]m)?", re.I)),
     ("number", re.compile(r"[-+]?[$€£]? ?\d[\d ,.'\u00a0]*(?:e[-+]?\d+)? ?[%€$£]?", re.I)),
-    ("address", re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+|https?://\S+", re.I)),
+    ("address", re.compile(r"(?<![\w.+-])[\w.+-]++@[\w-]+\.[\w.-]+|https?://\S+", re.I)),
 )
 """Kinds of values that no column has as its name, the first that matches."""
 

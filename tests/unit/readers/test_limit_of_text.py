@@ -152,8 +152,13 @@ def test_symbols_of_a_long_file_with_accents_take_linear_time() -> None:
     ],
 )
 def test_headings_of_markdown(line: str, name: str) -> None:
-    document = read_one("a.md", f"{line}\n\ntext\n".encode())
-    assert document.title == name
+    """A heading of level one is the title; one below it is the heading of its passage."""
+    document = read_one("notes.md", f"{line}\n\ntext\n".encode())
+    headings = [one.value for one in document.locators if one.kind == "heading"]
+    if line.startswith("# "):
+        assert (document.title, headings) == (name, [])
+    else:
+        assert (document.title, headings) == ("notes", [[name]])
 
 
 def test_a_heading_with_blanks_takes_linear_time() -> None:

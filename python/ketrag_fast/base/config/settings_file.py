@@ -24,7 +24,7 @@ from ketrag_fast.base.user_records import SETTINGS, read_record
 from ketrag_fast.errors import ConfigError, SettingsNotConfirmed
 
 DEFAULT_FILE: Final = "ketrag.toml"
-_ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s#?]*")
+_ADDRESS: Final = re.compile(r"(?<![A-Za-z0-9+.-])[A-Za-z0-9+.-]++://[^\s#?]*")
 _USER: Final = re.compile(r"//[^/@]*@")
 _PREFIX: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _KEY: Final = re.compile(r"\s*(\"(?:\\.|[^\"\\])*\"|'[^']*'|[A-Za-z0-9_-]+)\s*=")

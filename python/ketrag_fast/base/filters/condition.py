@@ -165,7 +165,7 @@ _NAMES: Final = {
     ">=": "$gte",
     "~": "$contains",
 }
-_QUOTES: Final = r"""\s*(?:(?P<quoted>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|"""
+_QUOTES: Final = r"""(?:(?P<quoted>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|"""
 _TOKEN: Final = re.compile(_QUOTES + r"""(?P<sign>==|!=|<=|>=|[=<>~(),])|(?P<word>[^\s=<>~!(),"']+))""")
 _VALUE_TOKEN: Final = re.compile(_QUOTES + r"""(?P<sign>==|!=|<=|>=|[=<>(),])|(?P<word>[^\s=<>!(),"']+))""")
 """A token where a value is expected: it may contain a tilde."""
@@ -222,13 +222,13 @@ class _FilterParser:
         self._left = Allowance()
         self._next()
 
-    def _next(self, token: re.Pattern[str] = _TOKEN) -> None:
+    def _next(self, *, is_value: bool = False) -> None:
         while self._at < len(self._text) and self._text[self._at].isspace():
             self._at += 1
         if self._at == len(self._text):
             self.kind, self.value = None, ""
             return
-        match = token.match(self._text, self._at)
+        match = _VALUE_TOKEN.match(self._text, self._at) if is_value else _TOKEN.match(self._text, self._at)
         if match is None:
             raise wrong(f"cannot be read at character {self._at + 1}: {self._text[self._at : self._at + 40]}")
         self._at, self.kind = match.end(), match.lastgroup
@@ -242,9 +242,9 @@ class _FilterParser:
     def _is(self, word: str) -> bool:
         return self.kind == "word" and self.value.lower() == word
 
-    def _takes(self, sign: str, token: re.Pattern[str] = _TOKEN) -> bool:
+    def _takes(self, sign: str, *, before_value: bool = False) -> bool:
         if self.kind == "sign" and self.value == sign:
-            self._next(token)
+            self._next(is_value=before_value)
             return True
         return False
 
@@ -286,10 +286,10 @@ class _FilterParser:
             return make_comparison(field, "$exists", [True], self._left)
         if self._is("in"):
             self._next()
-            if not self._takes("(", _VALUE_TOKEN):
+            if not self._takes("(", before_value=True):
                 raise self.unexpected("an opening bracket")
             values = [self._value()]
-            while self._takes(",", _VALUE_TOKEN):
+            while self._takes(",", before_value=True):
                 values.append(self._value())
             if not self._takes(")"):
                 raise self.unexpected("a comma or a closing bracket")
@@ -297,7 +297,7 @@ class _FilterParser:
         if self.kind != "sign" or self.value not in _NAMES:
             raise self.unexpected("=, !=, <, <=, >, >=, ~, in or exists")
         name = _NAMES[self.value]
-        self._next(_VALUE_TOKEN)
+        self._next(is_value=True)
         return make_comparison(field, name, [self._value()], self._left)
 
     def _value(self) -> Value:

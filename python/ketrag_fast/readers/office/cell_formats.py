@@ -40,13 +40,15 @@ _BUILT_IN: Final = {
     **dict.fromkeys((14, 15, 16, 17, *range(27, 32), 34, 35, 36, *range(50, 59)), "yyyy-mm-dd"),
     **dict.fromkeys((32, 33), "h:mm:ss"),
 }
-_LITERAL: Final = re.compile(r'"([^"]*)"|\\(.)|_(.)|\*(.)|\[\$([^\]-]*)(?:-[^\]]*)?\]|\[[^\]]*\]', re.S)
+_LITERAL: Final = re.compile(
+    r'"([^"]*)"|\\(.)|_(.)|\*(.)|\[\$([^\[\]-]*+)(?:-[^\[\]]*)?\]|\[[^\[\]]*\]', re.S
+)
 _DURATION: Final = re.compile(r"\[(h+|m+|s+)\]", re.I)
 _CONDITION: Final = re.compile(r"\[(<=|>=|<>|<|>|=)(-?\d+(?:\.\d+)?)\]")
 _DIGITS: Final = re.compile(r"[0#?][0#?,.]*|\.[0#?]+")
-_EXPONENT: Final = re.compile(r"([0#?.]+)E([+-])(0+)", re.I)
-_FRACTION: Final = re.compile(r"([0#?]+ )?\s*([0#?]+) ?/ ?([0#?]+|\d+)")
-_SEVERAL: Final = re.compile(r'(?:"[^"]*"|\\.|\[[^\]]*\]|[^;"\\])+|;')
+_EXPONENT: Final = re.compile(r"(?<![0#?.])([0#?.]++)E([+-])(0+)", re.I)
+_FRACTION: Final = re.compile(r"(?<![0#?])(?:([0#?]++ )\s*+)?([0#?]++) ?/ ?([0#?]+|\d+)")
+_SEVERAL: Final = re.compile(r'(?:"[^"]*"|\\.|\[[^\[\]]*\]|[^;"\\])++|;')
 _MOST_DECIMALS: Final = 30
 _EPOCH: Final = dt.datetime(1899, 12, 30)
 _EPOCH_1904: Final = dt.datetime(1904, 1, 1)
@@ -241,9 +243,15 @@ def _in_digits(size: float, plain: str, digits: re.Match[str]) -> str:
     front = front.zfill(whole.replace(",", "").count("0"))
     front = front if front.strip("0") or "0" in whole else ""
     if "," in whole:
-        front = re.sub(r"(?<=\d)(?=(?:\d{3})+$)", ",", front)
+        front = _in_thousands(front)
     number = f"{front}.{behind}" if behind else front or ("" if "#" in whole and decimals else front)
     return f"{plain[: digits.start()]}{number}{plain[digits.end() :]}"
+
+
+def _in_thousands(digits: str) -> str:
+    """Return digits with a comma before each group of three."""
+    first = len(digits) % 3 or 3
+    return ",".join((digits[:first], *(digits[at : at + 3] for at in range(first, len(digits), 3))))
 
 
 def _rounded(size: float, decimals: int) -> float:

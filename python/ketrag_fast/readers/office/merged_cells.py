@@ -17,7 +17,7 @@ _WIDEST: Final = 100
 REPEATED: Final = 300
 """A longer text of a merged range is not repeated."""
 _MERGED: Final = re.compile(
-    rb"<(?:\w+:)?mergeCell\s[^>]*?\bref=[\"']([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})[\"']"
+    rb"<(?:\w+:)?mergeCell\s[^<>]*?\bref=[\"']([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})[\"']"
 )
 _LONGEST_MERGED: Final = 200
 """Bytes of the element of a merged range."""
