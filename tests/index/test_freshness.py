@@ -266,7 +266,9 @@ def test_touched_files_are_hashed_once(
 
     hashed: list[str] = []
     digests = unchanged.digests_of
-    monkeypatch.setattr(unchanged, "digests_of", lambda paths: hashed.extend(paths) or digests(paths))
+    monkeypatch.setattr(
+        unchanged, "digests_of", lambda paths, root: hashed.extend(paths) or digests(paths, root)
+    )
     for path in notes.rglob("*.md"):
         os.utime(path)
     time.sleep(0.05)

@@ -43,9 +43,9 @@ def hashed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     names: list[str] = []
     digests = unchanged.digests_of
 
-    def counted(paths: Sequence[str]) -> list[bytes]:
+    def counted(paths: Sequence[str], root: Path | None) -> list[bytes]:
         names.extend(Path(path).name for path in paths)
-        return digests(paths)
+        return digests(paths, root)
 
     monkeypatch.setattr(unchanged, "digests_of", counted)
     yield names

@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 from pathlib import Path
 from typing import Any, Final
 
+from ketrag_fast.base.open_beneath import open_regular
 from ketrag_fast.errors import ConfigError
 
 MOST: Final = 1 << 26
 """Maximum size of a manifest or a settings file in bytes; real files have a few thousand."""
 
 
-def read_regular(path: Path, most: int = MOST) -> bytes:
-    """Return the bytes of a regular file. Raises OSError for anything else and for more than `most` bytes.
+def read_regular(path: Path, most: int = MOST, root: Path | None = None) -> bytes:
+    """Return the bytes of a regular file; with `root`, of one inside that folder after all links.
 
-    Reading a pipe could wait, and reading a device might never end.
+    Raises OSError for anything else and for more than `most` bytes. Reading a pipe could wait, and reading a
+    device might never end.
     """
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    with open(handle, "rb") as file:  # noqa: PTH123 - a handle, not a path
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "not a regular file", str(path))
+    with open_regular(path, root) as file:
         # Reading `most` bytes would allocate all of them first; the file size limits the allocation.
-        data = file.read(min(status.st_size, most) + 1)
+        data = file.read(min(os.fstat(file.fileno()).st_size, most) + 1)
         while len(data) <= most and (more := file.read(1 << 16)):
             data += more
     if len(data) > most:

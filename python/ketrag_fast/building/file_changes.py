@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast.storage.known_files import KnownFile, digests_of, is_hidden_by_error, is_missing, size_of
 from ketrag_fast.storage.layout import Layout
-from ketrag_fast.storage.source_files import base_of
+from ketrag_fast.storage.source_files import base_of, root_of
 from ketrag_fast.storage.source_trust import source_trust
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class SourceChanges:
 
     Attributes:
         source: The source.
+        root: The folder in which its files must be after all links; None if it does not matter.
         files: The number of its files with documents when it was read.
         changed: Files that were changed, with what is known of them now.
         gone: Files that do not exist any more.
@@ -48,6 +50,7 @@ class SourceChanges:
     """
 
     source: SourceRow
+    root: Path | None
     files: int
     is_known: bool
     changed: list[tuple[KnownFile, bytes]] = field(default_factory=list)
@@ -100,15 +103,20 @@ def find_changes(
     if not sources:
         return FileChanges(refused=refused)
     found = tables.changed_files(sources, keys)
+    follow = bool(settings.get("follow_links"))
+    roots = {number: root_of(row.spec, follow=follow) for number, row in sources.items()}
     if found is None:
-        every = {number: SourceChanges(row, 0, False, needs_all=True) for number, row in sources.items()}
+        every = {
+            number: SourceChanges(row, roots[number], 0, False, needs_all=True)
+            for number, row in sources.items()
+        }
         return FileChanges(tuple(every.values()), refused=refused)
     every = {
-        number: SourceChanges(row, found.counts.get(number, 0), number in found.counts)
+        number: SourceChanges(row, roots[number], found.counts.get(number, 0), number in found.counts)
         for number, row in sources.items()
         if keys is None or any(source == number for source, _ in keys)
     }
-    unsettled: list[tuple[KnownFile, bytes]] = []
+    unsettled: defaultdict[int, list[tuple[KnownFile, bytes]]] = defaultdict(list)
     for row, stat in zip(found.rows, found.stats, strict=True):
         own = every.get(row.source)
         if own is None:
@@ -118,14 +126,13 @@ def find_changes(
         elif is_missing(stat):
             own.gone.append(row)
         elif not row.is_settled and row.is_as(stat):
-            unsettled.append((row, stat))
+            unsettled[row.source].append((row, stat))
         else:
             own.changed.append((row, stat))
-    digests = digests_of([row.path for row, _ in unsettled])
-    for (row, stat), digest in zip(unsettled, digests, strict=True):
-        if digest != row.digest:
-            every[row.source].changed.append((row, stat))
-    for own in every.values():
+    for number, own in every.items():
+        digests = digests_of([row.path for row, _ in unsettled[number]], own.root)
+        pairs = zip(unsettled[number], digests, strict=True)
+        own.changed += [(row, stat) for (row, stat), digest in pairs if digest != row.digest]
         _look_at(own, tables, settings)
     changed = tuple(
         one
@@ -207,30 +214,34 @@ def _add_new(
         if entry.name.startswith(".") or entry.name in folders:
             continue
         if ignored is None:
-            ignored = _ignored_in(own.source.spec, folder, settings)
+            ignored = _ignored_in(own, folder, settings)
         patterns, prefix = ignored
         name = prefix + entry.name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-        is_folder = entry.is_dir()
+        try:
+            is_folder, is_file = entry.is_dir(), entry.is_file()
+        except OSError:  # a loop of links
+            own.needs_all = True
+            continue
         if patterns.matches(name, folder=is_folder):
             continue
-        if is_folder or entry.is_symlink() or entry.name in _DECIDING or not entry.is_file():
+        if is_folder or entry.is_symlink() or entry.name in _DECIDING or not is_file:
             own.needs_all = True
         else:
             own.new.append((name, entry.path))
 
 
-def _ignored_in(spec: str, folder: str, settings: Mapping[str, Any]) -> tuple[Ignored, str]:
+def _ignored_in(own: SourceChanges, folder: str, settings: Mapping[str, Any]) -> tuple[Ignored, str]:
     """Return what is left out of a folder of a source, and the folder's path in the source."""
     from ketrag_fast.readers.ignored import excluded
 
-    ignored, here, prefix = excluded(settings.get("exclude")), Path(spec), ""
+    ignored, here, prefix = excluded(settings.get("exclude")), Path(own.source.spec), ""
     if settings.get("gitignore", True):
         ignored, _ = ignored.below(here)
-    parts = Path(folder).relative_to(spec).parts
+    parts = Path(folder).relative_to(here).parts
     for part in ("", *parts):
         here, prefix = (here / part, f"{prefix}{part}/") if part else (here, prefix)
         if settings.get("gitignore", True):
-            ignored = ignored.within(here, prefix)
+            ignored = ignored.within(here, prefix, own.root)
     return ignored, prefix
 
 
@@ -240,7 +251,7 @@ def bytes_of(changes: FileChanges) -> int:
     for one in changes.sources:
         touched = [row for row, stat in one.changed if row.size == size_of(stat)]
         found += sum(size_of(stat) for row, stat in one.changed if row.size != size_of(stat))
-        digests = digests_of([row.path for row in touched])
+        digests = digests_of([row.path for row in touched], one.root)
         found += sum(row.size for row, digest in zip(touched, digests, strict=True) if row.digest != digest)
         for _, path in one.new:
             try:

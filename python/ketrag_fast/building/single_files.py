@@ -84,12 +84,12 @@ class SingleFiles:
         paths = {row.file: row.path for row in known} | dict(one.new)
         ordered = dict(sorted(paths.items(), key=lambda item: item[0].encode("utf-8", "surrogateescape")))
         reader = reader_number(self._settings, source.spec)
-        ledger = FileLedger(source.number, known, ordered, self._documents, reader)
+        ledger = FileLedger(source.number, known, ordered, self._documents, reader, root=one.root)
         task = SourceTask(source, "read", (), None)
         selection = ComparedFiles(comparison, task, None, ledger)
         selection.is_linked = comparison.has_several
         files = SourceFiles(tuple((name, Path(path)) for name, path in ordered.items()))
-        for file, items in sandbox.read(read_jobs(files, self._settings, selection)):
+        for file, items in sandbox.read(read_jobs(source.spec, files, self._settings, selection)):
             place, end = self._place(ledger, file.id, places)
             after = yield from comparison.compare_file(selection, file, items, place)
             if end is not None and after > end:

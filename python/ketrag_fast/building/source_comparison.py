@@ -45,6 +45,7 @@ from ketrag_fast.storage.known_files import (
     size_of,
     stats_of,
 )
+from ketrag_fast.storage.source_files import root_of
 from ketrag_fast.storage.source_table import SourceRow
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.documents import ENCODING, FORMAT, NOTES, DocumentBatch
@@ -185,7 +186,7 @@ class SourceComparison:
         named = files.files[0][0] if len(files.files) == 1 and not Path(source.spec).is_dir() else None
         selection = ComparedFiles(self, task, named, ledger)
         selection.is_linked = files.linked or self.has_several
-        jobs = read_jobs(files, self.settings, selection)
+        jobs = read_jobs(source.spec, files, self.settings, selection)
         order = {name: number for number, (name, _) in enumerate(files.files)} if self.shards else {}
         for number, (file, items) in enumerate(sandbox.read(jobs, self._check_stop), 1):
             self._meter.note = _file_note(number, len(files.files), self._bytes, file.id)
@@ -230,7 +231,8 @@ class SourceComparison:
         own = documents_of(before, ((name, self.known[name]) for name in self._stored_ids(source.number)))
         paths = {name: str(path) for name, path in files.files}
         reader = reader_number(self.settings, source.spec)
-        ledger = FileLedger(source.number, before, paths, own, reader, thorough=self._thorough)
+        root = root_of(source.spec, follow=self.settings.follow_links)
+        ledger = FileLedger(source.number, before, paths, own, reader, root=root, thorough=self._thorough)
         return files, ledger, stats
 
     def _keep_unreadable(self, source: SourceRow, files: SourceFiles) -> SourceFiles:
@@ -508,7 +510,7 @@ class ComparedFiles(FileSelection):
         elif ledger.is_unreadable(file):
             ledger.keep(file.id)
             if not is_missing(state.stat):  # else its folder is reported
-                why = file.failure(why_unreadable(state.path))
+                why = file.failure(why_unreadable(file))
                 state.notes = [_staying(why, len(state.documents))]
         else:
             return False
@@ -535,11 +537,10 @@ class ComparedFiles(FileSelection):
 _STAYS: Final = " in the index"
 
 
-def why_unreadable(path: str) -> str:
+def why_unreadable(file: SourceFile) -> str:
     """Return why a file cannot be read."""
     try:
-        with open(path, "rb") as file:  # noqa: PTH123 - of a path as text
-            file.read(1)
+        file.head(1)
     except OSError as error:
         return f"cannot be read: {error.strerror or error}"
     return "cannot be read"

@@ -21,7 +21,7 @@ from ketrag_fast.readers.sandbox import UNCHANGED, Apart, ReadJob
 from ketrag_fast.readers.titles import cut_title
 from ketrag_fast.storage.checksum import content_of
 from ketrag_fast.storage.layout import Layout
-from ketrag_fast.storage.source_files import base_of
+from ketrag_fast.storage.source_files import base_of, root_of
 from ketrag_fast.storage.source_table import SourceRow
 from ketrag_fast.storage.source_trust import source_trust
 from ketrag_fast.types import Document, Failure
@@ -171,7 +171,7 @@ def read_sources(sources: Sources, settings: Settings) -> Iterator[Item]:
             source = SourceRow(number, "path", path, absolute(path))
             files = ids.rename(source, find_files(source.spec, settings))
             yield from files.failures
-            for _, items in sandbox.read(read_jobs(files, settings, selection)):
+            for _, items in sandbox.read(read_jobs(source.spec, files, settings, selection)):
                 yield from (usable_item(item, seen) for item in single(items))
             yield from selection.failures
             yield from (one for one in selection.skipped if one.code == GENERATED)
@@ -315,14 +315,18 @@ class FileSelection:
             self.skipped.append(failure)
 
 
-def read_jobs(files: SourceFiles, settings: Settings, selection: FileSelection) -> Iterator[ReadJob]:
+def read_jobs(
+    spec: str, files: SourceFiles, settings: Settings, selection: FileSelection
+) -> Iterator[ReadJob]:
     """Yield the files that a reader supports, with their kinds; note all others in `selection`."""
     selection.skipped += files.left_out
+    root = root_of(spec, follow=settings.follow_links)
     for name, path in files.files:
         file = SourceFile(
             path,
             name,
             settings.fallback_encoding,
+            root=root,
             follow_links=settings.follow_links,
             ocr=settings.ocr,
             hidden=settings.hidden == "read",
@@ -332,6 +336,7 @@ def read_jobs(files: SourceFiles, settings: Settings, selection: FileSelection) 
         try:
             kind = UNCHANGED if selection.is_unchanged(file) else known_kind(file)
             why = None if kind in (None, UNCHANGED) or file.generated else reason(file, kind)
+            real = os.path.realpath(path) if selection.is_linked else str(path)
         except DocumentError as error:
             selection.fail(file, str(error))
             continue
@@ -347,7 +352,7 @@ def read_jobs(files: SourceFiles, settings: Settings, selection: FileSelection) 
                 selection.skip(file, FORMAT, about, is_reported=selection.is_reported(path))
         elif why is not None:
             selection.skip(file, GENERATED, why)
-        elif selection.is_repeated(os.path.realpath(path) if selection.is_linked else str(path)):
+        elif selection.is_repeated(real):
             selection.repeat(file)
         elif not selection.is_elsewhere(file, kind):
             if kind != UNCHANGED:

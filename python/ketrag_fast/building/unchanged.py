@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Final
 
 from ketrag_fast.base.config import Settings
@@ -87,13 +87,15 @@ class FileLedger:
         documents: Mapping[str, Sequence[str]],
         reader: int,
         *,
+        root: Path | None,
         thorough: bool = False,
     ) -> None:
         """Look up files by id and path; `documents` are the ids of the stored documents of each file.
 
+        With `root`, files are hashed only if they are inside that folder after all links.
         With `thorough`, the contents of all files are compared by their hashes.
         """
-        self._source, self._reader, self._thorough = source, reader, thorough
+        self._source, self._reader, self._root, self._thorough = source, reader, root, thorough
         self._before = list(before)
         rows = {row.file: row for row in self._before if not row.is_folder}
         self.files = {
@@ -121,7 +123,8 @@ class FileLedger:
                 if size < _TOGETHER_BYTES and PurePath(other).suffix.lower() in BY_SUFFIX:
                     some.append(self._unhashed.pop(other))
                     size += size_of(some[-1].stat)
-            for state, digest in zip(some, digests_of([state.path for state in some]), strict=True):
+            digests = digests_of([state.path for state in some], self._root)
+            for state, digest in zip(some, digests, strict=True):
                 state.digest = digest
         return self.files[name].digest
 

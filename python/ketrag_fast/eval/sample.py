@@ -145,8 +145,9 @@ def _list_jobs(paths: Iterable[str], settings: Settings) -> tuple[list[ReadJob],
     """Return the files to read, and the number of failures."""
     selection, jobs, failures = FileSelection(), list[ReadJob](), 0
     for path in paths:
-        files = find_files(absolute(path), settings)
-        jobs += read_jobs(files, settings, selection)
+        spec = absolute(path)
+        files = find_files(spec, settings)
+        jobs += read_jobs(spec, files, settings, selection)
         failures += len(files.failures) + len(selection.failures)
         selection.failures = []
     return jobs, failures

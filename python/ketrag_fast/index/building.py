@@ -187,7 +187,9 @@ def leaves_out(source: Path, changed: Path, settings: Settings) -> bool:
     """Return whether a source excludes a changed file by `exclude` or a `.gitignore`."""
     from ketrag_fast.building import sources
 
-    return sources.leaves_out(source, changed, settings.exclude, gitignore=settings.gitignore)
+    return sources.leaves_out(
+        source, changed, settings.exclude, gitignore=settings.gitignore, follow=settings.follow_links
+    )
 
 
 def _shown(path: PathText, progress: Callback | None) -> AbstractContextManager[Callback]:

@@ -117,7 +117,7 @@ def _folder(folder: Path, prefix: str, walk: _Walk, root: Path | None) -> None:
         if _INDEX_MARK in names:
             continue
         if walk.gitignore and GITIGNORE in names:
-            ignored = ignored.within(here, start)
+            ignored = ignored.within(here, start, root)
             walk.folders.append(str(here / GITIGNORE))
         companions = {_CITATIONS} if _DATA_SET[0] in names else set()  # read with the corpus
         walk.folders += [str(here / name) for name in companions & names]

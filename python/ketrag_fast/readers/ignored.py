@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from ketrag_fast.base.open_beneath import open_regular
 from ketrag_fast.errors import ConfigError
 from ketrag_fast.readers.file_types import LANGUAGES
 from ketrag_fast.readers.protocol import SourceFile
@@ -42,9 +43,12 @@ class Ignored:
                 return bool(found)
         return False
 
-    def within(self, folder: Path, prefix: str) -> Ignored:
-        """Return these patterns and those of the `.gitignore` in a folder, which override them."""
-        spec = _spec_in(folder / GITIGNORE)
+    def within(self, folder: Path, prefix: str, root: Path | None) -> Ignored:
+        """Return these patterns and those of the `.gitignore` in a folder, which override them.
+
+        With `root`, the `.gitignore` is read only if it is inside that folder after all links.
+        """
+        spec = _spec_in(folder / GITIGNORE, root)
         return self if spec is None else Ignored((*self.specs, (prefix, spec)), self.above)
 
     def below(self, source: Path) -> tuple[Ignored, list[Path]]:
@@ -59,7 +63,7 @@ class Ignored:
         parents = [parent for parent in reversed(here.parents) if parent.is_relative_to(top)]
         files = [(exclude_file(Path(top)), Path(top))]
         files += [(parent / GITIGNORE, parent) for parent in parents]
-        found = [(file, base, spec) for file, base in files if (spec := _spec_in(file)) is not None]
+        found = [(file, base, spec) for file, base in files if (spec := _spec_in(file, None)) is not None]
         for folder in (here, *parents):
             own = tuple((_path(folder, base), spec) for _, base, spec in found if base in folder.parents)
             if Ignored(above=own).matches("", folder=True):
@@ -76,17 +80,19 @@ def _path(folder: Path, base: Path) -> str:
     return "" if path == "." else path
 
 
-def _spec_in(path: Path) -> Any:
+def _spec_in(path: Path, root: Path | None) -> Any:
     """Return the spec of the valid patterns in a file, or None if it cannot be read."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path, root) as file:
             lines = file.read(_LONGEST).decode("utf-8", "replace").splitlines()
     except OSError:
         return None
     return ignore_spec([line for line in lines if _is_valid(line)])
 
 
-def leaves_out(source: Path, changed: Path, exclude: str | None, *, gitignore: bool) -> bool:
+def leaves_out(
+    source: Path, changed: Path, exclude: str | None, *, gitignore: bool, follow: bool = False
+) -> bool:
     """Return whether a path in a source folder is hidden or ignored; it need not exist any more.
 
     A `.gitignore` file counts as a file of the source, because it decides about others.
@@ -103,7 +109,7 @@ def leaves_out(source: Path, changed: Path, exclude: str | None, *, gitignore: b
         if part.startswith("."):
             return not (is_last and gitignore and part == GITIGNORE)
         if gitignore:
-            ignored = ignored.within(folder, prefix)
+            ignored = ignored.within(folder, prefix, None if follow else source)
         if ignored.matches(prefix + part, folder=not is_last or (folder / part).is_dir()):
             return True
         folder, prefix = folder / part, f"{prefix}{part}/"

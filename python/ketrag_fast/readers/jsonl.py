@@ -164,7 +164,8 @@ def with_citations(file: SourceFile, items: Iterator[Item]) -> Iterator[Item]:
     if path is None or not os.path.lexists(path):
         yield from items
         return
-    table = SourceFile(path, file.id.removesuffix(CORPUS) + NAME, file.fallback_encoding)
+    root = None if file.follow_links else path.parent
+    table = SourceFile(path, file.id.removesuffix(CORPUS) + NAME, file.fallback_encoding, root=root)
     if not file.follow_links and not is_inside(path, path.parent):
         yield table.failure("symbolic link to a file outside its folder; --follow-links follows it")
         yield from items
@@ -194,7 +195,7 @@ def _read_table(file: SourceFile) -> tuple[dict[str, list[str]], list[Failure]]:
     cites: dict[str, list[str]] = {}
     failures: list[Failure] = []
     try:
-        lines = file.text(read_regular(file.path, LARGEST)).splitlines()
+        lines = file.text(read_regular(file.path, LARGEST, file.root)).splitlines()
     except (DocumentError, OSError) as error:
         return {}, [file.failure(f"cannot be read: {error}")]
     turned = False

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import BinaryIO, Final, Protocol
 
 from ketrag_fast._core import decode_text
+from ketrag_fast.base.open_beneath import open_regular
 from ketrag_fast.errors import BackendMissing
 from ketrag_fast.readers.decode import Decoded, decode
 from ketrag_fast.types import Document, Failure
@@ -48,11 +49,12 @@ class SourceFile:
     """A file of a source.
 
     `id` is its path relative to the source, with `/`. `data` has the bytes of an archive member or a mail
-    attachment, and `depth` its nesting depth. With `follow_links`, companion files may be links to files
-    outside its folder. `ocr` has the languages in which the text of scanned pages is recognised. A reader may
-    use up to `processes` processes; the result does not depend on them. With `hidden`, hidden sheets, rows,
-    columns and slides are read, with `generated` also members of an archive that a program wrote. A file that
-    is `alone`, because it is itself the source, is not read as a part of its repository.
+    attachment, and `depth` its nesting depth. With `root`, the file is opened only if it is inside that
+    folder after all links. With `follow_links`, companion files may be links to files outside its folder.
+    `ocr` has the languages in which the text of scanned pages is recognised. A reader may use up to
+    `processes` processes; the result does not depend on them. With `hidden`, hidden sheets, rows, columns
+    and slides are read, with `generated` also members of an archive that a program wrote. A file that is
+    `alone`, because it is itself the source, is not read as a part of its repository.
     """
 
     path: Path
@@ -60,6 +62,7 @@ class SourceFile:
     fallback_encoding: str | None = None
     data: bytes | None = None
     depth: int = 0
+    root: Path | None = None
     follow_links: bool = False
     ocr: str | None = None
     processes: int = 1
@@ -75,7 +78,10 @@ class SourceFile:
 
     def read_bytes(self) -> bytes:
         """Return the content."""
-        return self.path.read_bytes() if self.data is None else self.data
+        if self.data is not None:
+            return self.data
+        with self.open() as stream:
+            return stream.read()
 
     def text(self, data: bytes | None = None) -> str:
         """Return the decoded content, or that of `data`, and note which encoding was assumed."""
@@ -97,7 +103,7 @@ class SourceFile:
 
     def open(self) -> BinaryIO:
         """Open the content as a stream."""
-        return self.path.open("rb") if self.data is None else io.BytesIO(self.data)
+        return open_regular(self.path, self.root) if self.data is None else io.BytesIO(self.data)
 
     def head(self, size: int) -> bytes:
         """Return the first `size` bytes."""
@@ -124,7 +130,10 @@ class SourceFile:
 
 def is_inside(path: Path, root: Path) -> bool:
     """Return whether a path is inside a folder after all symbolic links are resolved."""
-    real, top = os.path.realpath(path), os.path.realpath(root)
+    try:
+        real, top = os.path.realpath(path), os.path.realpath(root)
+    except OSError:  # a link was replaced meanwhile
+        return False
     return real == top or real.startswith(top.rstrip(os.sep) + os.sep)
 
 

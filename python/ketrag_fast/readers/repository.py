@@ -7,6 +7,8 @@ import re
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from ketrag_fast.base.open_beneath import open_regular
+
 GIT: Final = ".git"
 _LONGEST: Final = 4096
 """Maximum number of bytes read from a `.git` file or a `commondir`."""
@@ -73,7 +75,7 @@ def exclude_file(top: Path) -> Path:
 
 def _line_of(path: Path) -> str:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return file.read(_LONGEST).decode("utf-8", "surrogateescape").partition("\n")[0].strip()
     except OSError:
         return ""

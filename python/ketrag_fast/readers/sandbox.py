@@ -201,7 +201,7 @@ class Apart:
         options = {name: getattr(file, name) for name in _OPTIONS}
         limits = {"largest": self._largest, "read_text": self._read_text}
         return {
-            "path": os.fsencode(file.path).hex(),
+            **packed_path(file),
             "id": file.id,
             "kind": kind,
             "options": options,
@@ -350,6 +350,16 @@ def _item(reply: dict[str, Any]) -> Item:
     return Document(reply["id"], reply["text"], reply["title"], reply["metadata"], locators)
 
 
+def packed_path(file: SourceFile) -> dict[str, str | None]:
+    """Return the fields of a request that have the path of a file, and the folder in which it must be."""
+    path, root = (None if one is None else os.fsencode(one).hex() for one in (file.path, file.root))
+    return {"path": path, "root": root}
+
+
+def _unpacked(path: str) -> Path:
+    return Path(os.fsdecode(bytes.fromhex(path)))
+
+
 def limit_memory(megabytes: int) -> None:
     """Limit the memory of this process, if the system accepts that."""
     wanted = megabytes * 1_000_000
@@ -374,12 +384,13 @@ def serve(requests: Iterable[bytes], replies: IO[bytes], megabytes: int) -> None
     no_memory = f"reading it took more than {megabytes:,} MB (setting read_memory)"
     for line in requests:
         query = json.loads(line)
-        path = Path(os.fsdecode(bytes.fromhex(query["path"])))
+        path, root = _unpacked(query["path"]), _unpacked(query["root"]) if query["root"] else None
         if "pages" in query:
             pdf = import_module("ketrag_fast.readers.pdf.pages")  # by name, as all readers
-            _write(replies, pdf.pages_reply(path, range(*query["pages"]), query["ocr"]))
+            file = SourceFile(path, path.name, root=root, ocr=query["ocr"])
+            _write(replies, pdf.pages_reply(file, range(*query["pages"])))
             continue
-        file = SourceFile(path, query["id"], **query["options"])
+        file = SourceFile(path, query["id"], root=root, **query["options"])
         for item in items_of(file, query["kind"], query["largest"], query["read_text"], no_memory=no_memory):
             _write(replies, _fields(item))
         _write(replies, {"end": True})

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import fsdecode, fsencode
+from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast import _core
@@ -152,9 +153,12 @@ def is_hidden_by_error(path: str) -> bool:
     return False
 
 
-def digests_of(paths: Sequence[str]) -> list[bytes]:
-    """Return the hashes of files; `NO_DIGEST` for one that cannot be read."""
-    found = _core.hash_files(packed_paths(paths))
+def digests_of(paths: Sequence[str], root: Path | None) -> list[bytes]:
+    """Return the hashes of files; `NO_DIGEST` for one that cannot be read.
+
+    With `root`, a file is read only if it is inside that folder after all links.
+    """
+    found = _core.hash_files(packed_paths(paths), root)
     return [found[at : at + DIGEST_BYTES] for at in range(0, len(found), DIGEST_BYTES)]
 
 

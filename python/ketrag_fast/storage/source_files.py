@@ -19,6 +19,17 @@ def base_of(spec: str) -> Path:
     return base
 
 
+def root_of(spec: str, *, follow: bool) -> Path | None:
+    """Return the folder in which the files of a source must be after all links; None if it does not matter.
+
+    That is so with `follow`, and for a source that is itself a file: its user named it.
+    """
+    base = Path(spec)
+    while glob.has_magic(str(base)) and not os.path.lexists(spec):
+        base = base.parent
+    return None if follow or base.is_file() else base
+
+
 def file_of(spec: str, name: str) -> Path | None:
     """Return the file that a document id came from, or None if it no longer exists.
 

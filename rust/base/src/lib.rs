@@ -1,6 +1,6 @@
 //! Foundations that every other crate of ketrag-fast depends on.
 //!
-//! Modules, each depending only on earlier ones: `cpu` (usable instructions), `error`, `guard` (verification
+//! Modules, each depending only on earlier ones: `beneath` (files opened below a folder), `cpu` (usable instructions), `error`, `guard` (verification
 //! of blocks), `items` (values behind a guard), `memory` (fallible allocation), `reserve` (an emergency memory reserve), `progress`
 //! (cancellation and deadlines), `parallel` (ordered work on threads), `tiles` (matrix tiles), `sparse` (checked
 //! compressed rows and the order of results) and `store` (mapped files, arrays, hashes of files and of their blocks).
@@ -35,6 +35,7 @@
 //! # Ok::<(), ketrag_base::Error>(())
 //! ```
 
+pub mod beneath;
 pub mod cpu;
 pub mod error;
 pub mod guard;

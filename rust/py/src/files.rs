@@ -2,6 +2,7 @@
 
 use crate::arrays::{Array, Out};
 use crate::door::{long, of_index, quick, to_python, wrong, Report};
+use ketrag_base::beneath::open_regular;
 use ketrag_base::error::{Error, Result};
 use ketrag_base::parallel::map_ranges;
 use ketrag_base::progress::Progress;
@@ -331,13 +332,20 @@ pub fn changed_files<'py>(
     Ok((rows, PyBytes::new(py, &now)))
 }
 
-/// Return the BLAKE3 of files whose paths end with a zero byte each, 32 bytes each; zeros for one that cannot be read.
+/// Return the BLAKE3 of files whose paths end with a zero byte each, 32 bytes each; zeros for one that cannot be read, or
+/// that is not in the folder `root`, if given, after all links are resolved.
 #[pyfunction]
-pub fn hash_files<'py>(py: Python<'py>, paths: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+#[pyo3(signature = (paths, root=None))]
+pub fn hash_files<'py>(
+    py: Python<'py>,
+    paths: &[u8],
+    root: Option<PathBuf>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let root = root.as_deref();
     let found = quick(py, || {
         let names = paths_of(paths)?;
         let parts = map_ranges(names.len(), HASHED, 0, &Progress::none(), |rows| {
-            let digest = |name: &&[u8]| path_of(name).and_then(|path| digest_of(path).ok());
+            let digest = |name: &&[u8]| path_of(name).and_then(|path| digest_of(path, root).ok());
             Ok(names[rows].iter().flat_map(|name| digest(name).unwrap_or([0; DIGEST])).collect::<Vec<u8>>())
         })?;
         Ok(parts.concat())
@@ -345,10 +353,26 @@ pub fn hash_files<'py>(py: Python<'py>, paths: &[u8]) -> PyResult<Bound<'py, PyB
     Ok(PyBytes::new(py, &found))
 }
 
-fn digest_of(path: &Path) -> std::io::Result<[u8; DIGEST]> {
+fn digest_of(path: &Path, root: Option<&Path>) -> std::io::Result<[u8; DIGEST]> {
     let mut state = blake3::Hasher::new();
-    std::io::copy(&mut std::fs::File::open(path)?, &mut state)?;
+    std::io::copy(&mut open_regular(path, root)?, &mut state)?;
     Ok(*state.finalize().as_bytes())
+}
+
+/// Open a regular file that is in the folder `root` after all links are resolved. Returns its descriptor, which the caller
+/// closes, or the negative number of the system's error; None on systems without descriptors.
+#[pyfunction]
+pub fn open_beneath(py: Python<'_>, path: PathBuf, root: PathBuf) -> Option<i32> {
+    #[cfg(unix)]
+    return Some(match py.detach(|| open_regular(&path, Some(&root))) {
+        Ok(file) => std::os::fd::IntoRawFd::into_raw_fd(file),
+        Err(error) => -error.raw_os_error().unwrap_or(1),
+    });
+    #[cfg(not(unix))]
+    {
+        let _ = (py, path, root);
+        None
+    }
 }
 
 #[cfg(unix)]

@@ -57,8 +57,8 @@ pub mod _core {
     };
     #[pymodule_export]
     use super::files::{
-        changed_files, delta_patches, file_stats, hash_file, hash_files, merge_hashes, pack_file, read_bytes,
-        unpack_array, File,
+        changed_files, delta_patches, file_stats, hash_file, hash_files, merge_hashes, open_beneath,
+        pack_file, read_bytes, unpack_array, File,
     };
     #[pymodule_export]
     use super::front::{PyDescriptions, PyFront, PyPlan};

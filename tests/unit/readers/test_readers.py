@@ -17,6 +17,8 @@ from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers import SourceFile, find, reader_for
 from ketrag_fast.readers.decode import decode
 from ketrag_fast.readers.plain_text import about_markdown, about_rst
+from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.source_trust import confirm_sources
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.locations import Locator
@@ -103,6 +105,8 @@ from ketrag_fast.base.config import Settings
 from ketrag_fast.building.ingest import Change, apply_change
 from ketrag_fast.base.progress import Meter
 from pathlib import Path
+from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.source_trust import confirm_sources
 from ketrag_fast.storage.tables import Tables
 with Tables(Path("t.sqlite")) as tables:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -388,6 +392,8 @@ def test_a_file_and_its_folder_are_both_sources(tmp_path: Path) -> None:
     done, documents = load(tmp_path, [str(tmp_path / "docs" / "x" / "b.md"), str(tmp_path / "docs")])
     assert [document.id for document in documents] == ["b.md", "a.md"]
     assert done.failures == []
+    with Tables(tmp_path / "t.sqlite") as tables:  # a build records what its user names; `load` does not
+        confirm_sources(Layout(tmp_path), [row.spec for row in tables.sources()])
     done, documents = load(tmp_path, str(tmp_path / "docs" / "**" / "*.md"))
     assert (len(documents), done.failures) == (2, [])
 

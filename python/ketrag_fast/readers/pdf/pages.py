@@ -8,13 +8,12 @@ from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
 from itertools import groupby
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from ketrag_fast._core import PdfPages
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.ocr import RecognisedWord, recognise
-from ketrag_fast.readers.protocol import import_optional
+from ketrag_fast.readers.protocol import SourceFile, import_optional
 
 LAYOUT = 2
 """Version of the crate ketrag-layout: increase it when its text changes, so that files are read again."""
@@ -72,20 +71,39 @@ def read_range(document: Any, raw: Any, pdfium: Any, own: range, ocr: str | None
     return pages.pack(), broken
 
 
-def pages_reply(path: Path, own: range, ocr: str | None) -> dict[str, Any]:
+def pages_reply(file: SourceFile, own: range) -> dict[str, Any]:
     """Return the reply of a process to a request for a range of pages."""
     try:
-        packed, broken = read_range(*_open(path), own, ocr)
+        packed, broken = read_range(*_open(file), own, file.ocr)
     except DocumentError as error:
         return {"error": str(error)}
+    except OSError as error:
+        return {"error": f"cannot be read: {error.strerror or error}"}
     return {"packed": b64encode(packed).decode("ascii"), "broken": broken}
 
 
+def open_document(file: SourceFile, raw: Any, pdfium: Any) -> Any:
+    """Return the document of a file. Raises OSError, or PdfiumError if it is not a PDF.
+
+    `PdfDocument` would resolve a path and open it again. PDFium opens the path of the descriptor instead, so
+    that it reads the file that was checked. On systems without such paths it reads from the stream, which
+    takes longer.
+    """
+    if file.data is not None:
+        return pdfium.PdfDocument(file.data)
+    stream = file.open()
+    handle = raw.FPDF_LoadDocument(f"/proc/self/fd/{stream.fileno()}\0".encode(), None)
+    if not handle:  # the same error again, with its message
+        return pdfium.PdfDocument(stream, autoclose=True)
+    stream.close()
+    return pdfium.PdfDocument(handle)
+
+
 @cache
-def _open(path: Path) -> tuple[Any, Any, Any]:
+def _open(file: SourceFile) -> tuple[Any, Any, Any]:
     """Return the document of a process, and the modules of PDFium."""
     pdfium, raw = (import_optional(name, "a PDF") for name in ("pypdfium2", "pypdfium2.raw"))
-    return pdfium.PdfDocument(path), raw, pdfium
+    return open_document(file, raw, pdfium), raw, pdfium
 
 
 def _add_page(pages: PdfPages, document: Any, number: int, raw: Any, ocr: str | None) -> None:

@@ -5,27 +5,26 @@ PDFium must not be used by two threads, so each process opens the file and reads
 
 from __future__ import annotations
 
-import os
 import threading
 from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast._core import PdfPages
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.pdf.pages import Part, empty_pages, read_range
-from ketrag_fast.readers.sandbox import Worker
+from ketrag_fast.readers.protocol import SourceFile
+from ketrag_fast.readers.sandbox import Worker, packed_path
 
 LEAST_PAGES: Final = 200
 """Starting a process takes as long as reading about 60 pages."""
 _RANGE: Final = 32
 
 
-def _ask(worker: Worker, path: Path, own: range, ocr: str | None) -> Part | None:
+def _ask(worker: Worker, file: SourceFile, own: range) -> Part | None:
     """Return a range of pages, or None if the process has ended. Raises DocumentError."""
-    request = {"path": os.fsencode(path).hex(), "pages": [own.start, own.stop], "ocr": ocr}
+    request = {**packed_path(file), "pages": [own.start, own.stop], "ocr": file.ocr}
     try:
         reply = worker.receive() if worker.send(request) else None
     except (OSError, ValueError):
@@ -40,8 +39,8 @@ def _ask(worker: Worker, path: Path, own: range, ocr: str | None) -> Part | None
 class _Reading:
     """The ranges of a document that are still to be read, and those that were."""
 
-    def __init__(self, path: Path, count: int, ocr: str | None) -> None:
-        self._path, self._ocr = path, ocr
+    def __init__(self, file: SourceFile, count: int) -> None:
+        self._file = file
         self._ranges = iter([range(at, min(at + _RANGE, count)) for at in range(0, count, _RANGE)])
         self._lock = threading.Lock()
         self.parts: dict[int, Part] = {}
@@ -61,7 +60,7 @@ class _Reading:
         """Have a process read ranges (in a thread). The range at which it ends is read again by this one."""
         for own in self.ranges():
             try:
-                part = _ask(worker, self._path, own, self._ocr)
+                part = _ask(worker, self._file, own)
             except DocumentError as error:
                 self.error = error
                 return
@@ -71,14 +70,12 @@ class _Reading:
             self.parts[own.start] = part
 
 
-def read_in_processes(
-    path: Path, document: Any, processes: int, raw: Any, pdfium: Any, ocr: str | None
-) -> tuple[PdfPages, list[int]]:
+def read_in_processes(file: SourceFile, document: Any, raw: Any, pdfium: Any) -> tuple[PdfPages, list[int]]:
     """Return the pages of an open document, and the numbers of damaged ones, as `read_pages` does."""
-    reading = _Reading(path, len(document), ocr)
+    reading, ocr = _Reading(file, len(document)), file.ocr
     helpers: list[Worker] = []
     with suppress(OSError):  # no further process can be started; the existing ones do the work
-        helpers += (Worker() for _ in range(processes - 1))
+        helpers += (Worker() for _ in range(file.processes - 1))
     threads = [threading.Thread(target=reading.ask, args=(helper,), daemon=True) for helper in helpers]
     try:
         for thread in threads:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ketrag_fast._core import PdfPages
 from ketrag_fast.errors import DocumentError
-from ketrag_fast.readers.pdf.pages import Paragraph, paragraphs_of, read_pages
+from ketrag_fast.readers.pdf.pages import Paragraph, open_document, paragraphs_of, read_pages
 from ketrag_fast.readers.pdf.parallel import LEAST_PAGES, read_in_processes
 from ketrag_fast.readers.protocol import Item, SourceFile, import_optional
 from ketrag_fast.readers.text_builder import Heading, sections
@@ -33,7 +33,7 @@ def read_pdf(file: SourceFile) -> Iterator[Item]:
     pdfium = import_optional("pypdfium2", "a PDF")
     raw = import_optional("pypdfium2.raw", "a PDF")
     try:
-        document = pdfium.PdfDocument(file.path if file.data is None else file.data)
+        document = open_document(file, raw, pdfium)
     except pdfium.PdfiumError as error:
         raise DocumentError(_why(str(error), getattr(error, "err_code", None), raw)) from None
     try:
@@ -43,7 +43,7 @@ def read_pdf(file: SourceFile) -> Iterator[Item]:
         if count > MOST_PAGES:
             raise DocumentError(f"the PDF has {count:,} pages; the maximum is {MOST_PAGES:,}")
         if file.processes > 1 and file.data is None and count >= LEAST_PAGES:
-            pages, broken = read_in_processes(file.path, document, file.processes, raw, pdfium, file.ocr)
+            pages, broken = read_in_processes(file, document, raw, pdfium)
         else:
             pages, broken = read_pages(document, range(count), raw, pdfium, file.ocr)
         metadata, title = _about(document, pdfium)

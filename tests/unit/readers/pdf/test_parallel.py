@@ -97,7 +97,7 @@ def test_no_process_can_be_started(path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_helpers_end_with_the_process_that_started_them(path: Path) -> None:
     helper = sandbox.Worker()
     child = helper._child
-    assert parallel._ask(helper, path, range(2), None) is not None
+    assert parallel._ask(helper, SourceFile(path, path.name), range(2)) is not None
     assert child.stdin is not None
     child.stdin.close()
     end = time.monotonic() + 20
