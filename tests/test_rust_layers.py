@@ -190,6 +190,7 @@ LOW = {"cpu", "error", "guard", "items", "memory", "reserve"}
 LEAVES = {"vector", "tables", "tokens"}
 PARTS: dict[str, dict[str, set[str]]] = {
     "base": {
+        "beneath": set(),
         "cpu": set(),
         "error": set(),
         "guard": {"error"},
