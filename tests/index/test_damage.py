@@ -22,6 +22,7 @@ from ketrag_fast.storage.manifest import SEAL, seal_of
 from ketrag_fast.systems.noderag.inspection import NodeSources
 from tests.process import POLAR, command, ketrag, python
 from tests.support.array_files import array_files
+from tests.support.copied import copy_confirmed
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +171,8 @@ def test_many_changed_bytes_never_crash_a_reader(index: Path, seed: int) -> None
 
 
 @pytest.mark.parametrize("verify", ["full", "blocks"])
-def test_damage_through_the_command_and_its_repair(index: Path, verify: str) -> None:
+def test_damage_through_the_command_and_its_repair(whole: Path, tmp_path: Path, verify: str) -> None:
+    index = copy_confirmed(whole, tmp_path / "index")
     largest = max(arrays(index), key=lambda path: path.stat().st_size)
     file = largest if verify == "full" else next(index.glob("gen-*/links/unit_length.npy"))
     data = bytearray(file.read_bytes())

@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ketrag_fast import Document, Index, Settings, _core
+from ketrag_fast import Document, Index, Settings
 from ketrag_fast.query.explanations import as_written, best_pair_text
 from ketrag_fast.query.modes import build_request, find_recipe
 from ketrag_fast.types import Passage
 from tests.oracles import walk_explain as oracle
+from tests.oracles.lexical import shares
 from tests.oracles.walk import PRODUCT
 from tests.oracles.walk_parts import Arrays, WalkQuestion, vocabulary
 
@@ -56,14 +57,16 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def asked(links: Arrays, question: str) -> WalkQuestion:
-    """The known parts of a question of plain words."""
+    """The known parts of a question of plain words, with the weights of its keywords."""
     words = re.findall(r"[\w']+", question.lower())
     phrases = {" ".join(words[a : a + k]) for a in range(len(words)) for k in range(1, 9)}
-    wanted = (set(_core.lexical_keywords(question)), phrases, phrases)
     ids = [vocabulary(links, name) for name in ("keywords", "names", "subjects")]
-    return WalkQuestion(
-        *[[k for k, word in enumerate(v) if word in own] for v, own in zip(ids, wanted, strict=True)]
-    )
+    weights = shares(question, set(ids[0]))
+    known = [
+        [k for k, word in enumerate(v) if word in own]
+        for v, own in zip(ids, (weights, phrases, phrases), strict=True)
+    ]
+    return WalkQuestion(*known, tuple(weights[ids[0][k]] for k in known[0]))
 
 
 def reasons(passage: Passage, kind: str) -> list[dict[str, object]]:
