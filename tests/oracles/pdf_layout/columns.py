@@ -29,6 +29,7 @@ _PROSE: Final = 0.75
 _NARROW: Final = 5.0
 _LEADERS = re.compile(r"\s?(?:\.\s?){4,}")
 _CELLS: Final = 2.0
+_STRETCHED = 3
 """A gap of this many letter heights separates cells."""
 
 
@@ -248,25 +249,34 @@ def _plain_rows(lines: list[Line], column: int, first_number: int) -> list[TextR
     for group in groups:
         group.sort(key=lambda line: line.left)
     found: list[TextRow] = []
-    at = 0
-    for number, (first, end, rows) in enumerate(tables_of(groups), first_number):
-        found += [_text_row(group, column) for group in groups[at:first]]
+    at, number = 0, first_number
+    for first, end, rows in tables_of(groups):
+        if end - first <= _STRETCHED and any(group[-1].soft for group in groups[first : end - 1]):
+            continue  # lines of running text, whose blanks were stretched
+        found += _text_rows(groups[at:first], column)
         for row in rows:
             members = [line for member in row.members for line in groups[member]]
             found.append(_table_row(members, row, column, number))
         at = end
-    found += [_text_row(group, column) for group in groups[at:]]
+        number += 1
+    found += _text_rows(groups[at:], column)
     return found
 
 
-def _text_row(group: list[Line], column: int) -> TextRow:
-    """Return lines at one height as a row, with tabs at wide gaps."""
+def _text_rows(groups: list[list[Line]], column: int) -> list[TextRow]:
+    cut = [False, *(group[-1].soft for group in groups)]  # whether the row before ends inside a word
+    return [_text_row(group, column, any(cut[at : at + 2])) for at, group in enumerate(groups)]
+
+
+def _text_row(group: list[Line], column: int, is_running: bool) -> TextRow:
+    """Return lines at one height as a row, with tabs at wide gaps except in running text."""
     if len(group) == 1:
         one = group[0]
         return TextRow(one.left, one.top, one.right, one.bottom, one.size, one.text, one.soft, 1, column)
     text, cells = group[0].text, 1
     for before, line in pairwise(group):
-        wide = line.left - before.right > _CELLS * max(before.size, 1.0)
+        gap = max(line.left - before.right, before.left - line.right)
+        wide = not is_running and gap > _CELLS * max(before.size, 1.0)
         cells += wide
         text += ("\t" if wide else " ") + line.text
     return _bounded(group, text, group[-1].soft, cells, column)

@@ -48,6 +48,7 @@ _WORD = re.compile(r"[^\s\ufffe\x02]+")
 _SPLIT: Final = 0.5
 """Words further apart than this many letter heights may be cells."""
 _Box = tuple[float, float, float, float]
+_TINY: Final = 1.5
 _SAMPLED: Final = 40
 _TURNS: Final = 12
 _BULK: Final = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
@@ -176,12 +177,17 @@ def _is_unmapped(raw: Any, text_page: Any, units: str) -> bool:
         seen = sum(map(len, units.split()))
         if seen >= 20 and len(_BAD.findall(units)) > 0.2 * seen:
             return True
-    step = max(len(units) // _SAMPLED, 1)
-    sample = [at for at in range(0, len(units), step) if not units[at].isspace()]
+    sample = _sample(units)
     if len(sample) < _SAMPLED // 3:
         return False
     wrong = sum(1 for at in sample if raw.FPDFText_HasUnicodeMapError(text_page, at) == 1)
     return wrong > 0.4 * len(sample)
+
+
+def _sample(units: str) -> list[int]:
+    """Return the places of about 40 characters that are no blanks, over the whole text."""
+    step = max(len(units) // _SAMPLED, 1)
+    return [at for at in range(0, len(units), step) if not units[at].isspace()]
 
 
 def _has_image(raw: Any, page: Any) -> bool:
@@ -224,6 +230,21 @@ class _LineReader:
             return []
         spans = np.array(marks)
         boxes = self._word_boxes(spans)
+        seen = self._are_seen(spans, boxes)
+        ends = np.searchsorted(spans[:, 0], [end for _, end, _ in ranges])
+        begins = np.concatenate(([0], ends[:-1]))
+        in_part = {ranges[at][0] for at in range(len(ranges)) if not seen[begins[at] : ends[at]].all()}
+        ranges = [
+            part
+            for at, one in enumerate(ranges)
+            for part in (
+                [one] if one[0] in in_part else _level_parts(one, spans, boxes, begins[at], ends[at])
+            )
+        ]
+        spans, boxes = spans[seen], boxes[seen]
+        marks = [mark for mark, is_seen in zip(marks, seen.tolist(), strict=True) if is_seen]
+        if not marks:
+            return []
         ends = np.searchsorted(spans[:, 0], [end for _, end, _ in ranges])
         begins = np.concatenate(([0], ends[:-1]))
         some = np.flatnonzero(ends > begins)
@@ -251,6 +272,10 @@ class _LineReader:
         ):
             start, stop, soft = ranges[at]
             left, top, right, bottom = box
+            if start in in_part:
+                words = self._words(marks[begin:end], boxes[begin:end].tolist())
+                found += split_words(words, soft, 0.0)
+                continue
             is_turned = bottom - top > 2 * (right - left) and stop - start > 2
             if is_running and not is_turned:
                 text = self._clean(start, stop)
@@ -266,6 +291,29 @@ class _LineReader:
             elif words:
                 found += split_words(words, soft, size)
         return found
+
+    def _are_seen(self, spans: Any, boxes: Any) -> Any:
+        """Return for each word whether it is on the page and not tiny; colours are not looked at.
+
+        If most characters are outside of the page, its box is not known, and none counts as outside.
+        """
+        width, height = self._own[::-1] if self._rotation in (90, 270) else self._own
+        places = np.array(_sample(self._units), np.int64)
+        outside = self._is_outside(self._word_boxes(np.stack((places, places + 1), axis=1)), width, height)
+        hidden = self._is_outside(boxes, width, height)
+        if 2 * outside.sum() >= len(places):
+            hidden[:] = False
+        small = np.flatnonzero(boxes[:, 3] - boxes[:, 1] < 2 * _TINY)
+        starts = spans[small, 0].tolist()
+        matrices = self._floats(self._raw.FPDFText_GetMatrix, starts, 6)
+        sizes = np.array([self._font_size(self._address, at) for at in starts])
+        sizes = sizes * np.hypot(matrices[:, 2], matrices[:, 3])
+        hidden[small] |= (sizes > 0) & (sizes < _TINY)
+        return ~hidden
+
+    @staticmethod
+    def _is_outside(boxes: Any, width: float, height: float) -> Any:
+        return (boxes[:, 2] < 0) | (boxes[:, 3] < 0) | (boxes[:, 0] > width) | (boxes[:, 1] > height)
 
     def _floats(self, function: Any, places: list[int], each: int) -> Any:
         """Return a row of `each` numbers that PDFium writes for each character."""
@@ -322,6 +370,25 @@ class _LineReader:
         if self._special:
             text = text.translate(_LIGATURES)
         return " ".join(text.split())
+
+
+def _level_parts(
+    one: tuple[int, int, bool], spans: Any, boxes: Any, begin: int, end: int
+) -> list[tuple[int, int, bool]]:
+    """Divide a line where a word is not at the height of the one before, as values of a form."""
+    start, stop, soft = one
+    found = []
+    for at in range(begin + 1, end):
+        pairs = [(spans[k], boxes[k]) for k in (at - 1, at)]
+        level = [
+            box[2] - box[0] > (0.9 if span[1] - span[0] > 1 else 0.4) * (box[3] - box[1])
+            for span, box in pairs
+        ]
+        (_, first), (_, second) = pairs
+        if all(level) and (second[1] > first[3] or second[3] < first[1]):
+            found.append((start, int(spans[at - 1][1]), False))
+            start = int(spans[at][0])
+    return [*found, (start, stop, soft)]
 
 
 def _are_running(boxes: Any, spans: Any, begins: Any, sizes: Any) -> Any:

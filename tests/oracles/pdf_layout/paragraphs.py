@@ -19,6 +19,22 @@ _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3001-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     "\uff01-\uff9f]"
 )
+_NOT_SECOND = {
+    "ish",
+    "ishly",
+    "ishness",
+    "less",
+    "lessly",
+    "same",
+    "hood",
+    "ness",
+    "ing",
+    "come",
+    "ington",
+    "s",
+}
+_SECOND = {"based", "related", "driven", "oriented", "known", "friendly", "specific"}
+_NOT_FIRST = {"un", "inter", "cor", "mis", "de", "non", "re", "a"}
 _LONGEST = 61
 """Characters at the end of a line that decide how the next is joined: its last word and a hyphen."""
 _OPEN = re.compile(r"[\w,;\-(]$")
@@ -118,6 +134,8 @@ def join_lines(text: str, more: str, soft: bool, known: set[str]) -> str:
         return text
     if soft:
         return _word(text, more, known)
+    if text[-1:] in ("-", "\u2010") and re.match(r"\w", text[-2:-1]) and _stays_hyphenated(more):
+        return text + more
     if text[-1:] in _HYPHENS and text[-2:-1].isalpha() and more[0].islower():
         return _word(text[:-1], more, known)
     return f"{text}{'' if _UNSPACED.match(text[-1:]) and _UNSPACED.match(more) else ' '}{more}"
@@ -125,6 +143,19 @@ def join_lines(text: str, more: str, soft: bool, known: set[str]) -> str:
 
 def _word(text: str, more: str, known: set[str]) -> str:
     first, second = _LAST.search(text[1 - _LONGEST :]), _FIRST.match(more)
-    if first is not None and second is not None and f"{first[0]}-{second[0]}".lower() in known:
+    parts = None if first is None or second is None else (first[0].lower(), second[0].lower())
+    if _stays_hyphenated(more) or (parts is not None and ("-".join(parts) in known or _has_hyphen(*parts))):
         return f"{text}-{more}"
     return text + more
+
+
+def _stays_hyphenated(more: str) -> bool:
+    """Return whether a hyphen before a text belongs to the word: a number or a name follows."""
+    return more[:1].isnumeric() or more[:1].isupper()
+
+
+def _has_hyphen(first: str, second: str) -> bool:
+    """Return whether a word that is nowhere else in the document is written with a hyphen: self-service."""
+    if first in ("self", "well"):
+        return second not in _NOT_SECOND
+    return second in _SECOND and first not in _NOT_FIRST and len(first) > 2
