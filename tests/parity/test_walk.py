@@ -257,7 +257,10 @@ def test_scores_are_numbers_and_fall(
 def test_a_question_of_names_without_keywords() -> None:
     units = [
         ("It", ["It is of Ada.", "It was made by Byron."]),
-        ("Ada", ["Ada wrote."]),  # "wrote It" would make a keyword of it, as of every capitalised function word
+        (
+            "Ada",
+            ["Ada wrote."],
+        ),  # "wrote It" would make a keyword of it, as of every capitalised function word
         ("Milan", ["Milan."]),
     ]
     links = build(units)
