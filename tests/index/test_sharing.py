@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 
 import pytest
 
 from ketrag_fast import Index, Settings
 from tests.process import POLAR, command, python
+from tests.support.copied import copy_confirmed
 from tests.support.ordinary_user import ordinary_user
 
 QUESTION = "Who built the Fram?"
@@ -52,7 +52,7 @@ def test_mapped_files_are_shared(whole: Path) -> None:
 
 def test_read_only_index(whole: Path, tmp_path: Path) -> None:
     """A folder that nobody may write to: questions and statistics work, a build says why it does not."""
-    index = Path(shutil.copytree(whole, tmp_path / "index"))
+    index = copy_confirmed(whole, tmp_path / "index")
     folders = [index, *(path for path in index.rglob("*") if path.is_dir())]
     for path in [*index.rglob("*"), index]:
         path.chmod(0o555 if path.is_dir() else 0o444)
@@ -71,7 +71,7 @@ def test_read_only_index(whole: Path, tmp_path: Path) -> None:
 
 def test_full_disk(whole: Path, tmp_path: Path) -> None:
     """A limit on the size of files stands for the disk: the old index answers, the build says why."""
-    index = Path(shutil.copytree(whole, tmp_path / "index"))
+    index = copy_confirmed(whole, tmp_path / "index")
     code = """
 import resource, signal, sys
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

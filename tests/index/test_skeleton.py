@@ -15,6 +15,7 @@ from ketrag_fast.storage.arrays import read_array
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
 from tests.process import POLAR, command
+from tests.support.copied import copy_confirmed
 
 SKELETON = ["replies", "skeleton", "entities"]
 HEURISTIC = Settings(llm="heuristic")
@@ -43,7 +44,7 @@ def how(report: dict[str, Any]) -> dict[str, str]:
 
 
 def copied(whole: Path, to: Path) -> Path:
-    shutil.copytree(whole / ".ketrag", to / ".ketrag")
+    copy_confirmed(whole / ".ketrag", to / ".ketrag")
     return to
 
 

@@ -228,7 +228,8 @@ def test_a_source_that_cannot_be_read_does_not_stop_the_others(
         (tmp_path / name).mkdir()
         (tmp_path / name / f"{name}.md").write_text(f"A text about {name}.")
     Index.build([tmp_path / "one", tmp_path / "two"], tmp_path / "ix").close()
-    (tmp_path / "two" / "three.md").write_text("A text about three.")
+    (tmp_path / "two" / "new").mkdir()  # all files are compared because of it
+    (tmp_path / "two" / "new" / "three.md").write_text("A text about three.")
     found = source_comparison.find_files
 
     def find_files(spec: str, settings: Settings) -> object:
