@@ -152,7 +152,8 @@ def test_documents_that_come_later_are_pending_until_somebody_reads(whole: Path,
     first = built(tmp_path, "docs", "--llm", said)
     (tmp_path / "fram.md").rename(articles / "fram.md")
     report = built(tmp_path, "docs")
-    assert report["code"] == 0  # nobody was told to read
+    # Nobody was told to read, so the build ends as before: the recording lacks some chunks.
+    assert report["code"] == first["code"]
     pending = report["extraction"]["pending"]
     assert 0 < pending < first["extraction"]["core"]
     assert any(f"{pending} of" in warning and "pending" in warning for warning in report["warnings"])

@@ -92,7 +92,10 @@ def index(passages: Path, reference: Reference, tmp_path_factory: pytest.TempPat
         embedder=f"vectors:{folder / 'vectors'}",
         nltk_data=str(nltk_folder(folder / "nltk", reference.stop_words)),
     )
-    source = passages / "ketrag-reference" / "document.txt"
+    # The reference has no title; a text file would have its name as title.
+    text = (passages / "ketrag-reference" / "document.txt").read_text("utf-8")
+    source = folder / "documents.jsonl"
+    source.write_text(json.dumps({"text": text}), "utf-8")
     build(folder / "index", source, partial(stages_for, extra=("core",)), settings)  # nothing reads the core
     with Index.open(folder / "index") as built:
         yield built
@@ -185,7 +188,7 @@ def test_keyword_means_count_every_occurrence(index: Index, reference: Reference
 @pytest.mark.parametrize("mode", ["text", "keyword"])
 def test_contexts(index: Index, reference: Reference, mode: str) -> None:
     questions = [row["text"] for row in reference.contexts]
-    found = index.retrieve_many(questions, mode=mode, budgets=[3000, 6000])
+    found = index.retrieve_many(questions, mode=mode, budgets=[3000, 6000], literal=True)
     for row, (small, large) in zip(reference.contexts, found, strict=True):
         for context in (small, large):
             wanted = row[f"{mode}_{context.budget}"]

@@ -131,5 +131,6 @@ def test_an_index_whose_system_is_gone(fresh: Environment) -> None:
     assert "--system default" in said
     assert fresh.json("stats", "-i", "ix")["generation"] == stats["generation"]
     shutil.copytree(fresh.folder / "ix", fresh.folder / "other")
+    fresh.ketrag("trust", "-i", "other", "--sources", **off)  # a copy reads no sources before
     fresh.ketrag("index", "-i", "other", "--system", "default", **off)
     assert "Elephant" in fresh.ketrag("retrieve", QUESTION, "-i", "other", **off)

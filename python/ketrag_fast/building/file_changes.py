@@ -169,7 +169,7 @@ def _compare_glob(own: SourceChanges, tables: SourceTable, settings: Mapping[str
     files = find(own.source.spec, follow=bool(settings.get("follow_links")), exclude=settings.get("exclude"))
     known = {row.path for row in tables.known_files(own.source.number)}
     own.new = [(name, str(path)) for name, path in files.files if str(path) not in known]
-    own.needs_all = bool(own.new)
+    own.needs_all = bool(own.new) or not files.files  # without a match, its folder may be missing
 
 
 def _list_again(own: SourceChanges, tables: SourceTable, settings: Mapping[str, Any]) -> None:

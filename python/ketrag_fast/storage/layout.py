@@ -141,6 +141,6 @@ class Layout:
                             hint="name a new or empty folder with -i/--index",
                         ) from None
                     self.root.chmod(0o700)  # only a new index: an existing one keeps its permissions
-            with suppress(FileExistsError), self.gitignore.open("x", encoding="utf-8") as file:
+            with suppress(FileExistsError), self.gitignore.open("x", encoding="utf-8", newline="\n") as file:
                 file.write("*\n")
             self.work.mkdir(mode=0o700, exist_ok=True)

@@ -21,15 +21,15 @@ from ketrag_fast.systems.spec.system import JOINS, REST, Channel, GraphSource, R
 LISTS: Final = ("auto", "all")
 """The values of the setting `modes` in addition to names of modes."""
 _WORDS: Final = """
-allow_host allow_origin allow_write answer_queue answer_seconds answer_tokens answer_with answers
-apart batch bertscore build builds cache_mb characters collection communities compare
-concurrency config count depth documents dry_run endpoint epochs examples explain files
-first fixed forget fresh glob graph grep grid heads help hop hops host html http ignore_case index
-install json judge keep keep_shards kind layout limit max_body max_budget max_connections
-max_questions name neighbourhood on option out output port prefer prices print progress
-publish_partial purge queries query questions queue quiet quotes rate rebuild remove replace
-request_seconds save schema settle shards share shared stale substring summarise survey systems
-token_file user vary verbose version with_model words workers yes
+    allow_host allow_origin allow_write answer_queue answer_seconds answer_tokens answer_with answers apart
+    batch bertscore build builds cache_mb characters check collection communities compare concurrency config
+    count depth documents dry_run endpoint epochs examples explain files first fixed forget fresh glob graph
+    grep grid heads help hop hops host html http ignore_case index install json judge keep keep_shards kind
+    layout limit literal max_body max_budget max_connections max_questions name neighbourhood on option out
+    output port prefer prices print problems progress publish_partial
+    purge queries query questions queue quiet
+    quotes rate rebuild remove replace request_seconds save schema settings settle shards share shared sources
+    stale substring summarise survey systems token_file user vary verbose version with_model words workers yes
 """
 OPTIONS: Final = frozenset(_WORDS.split())
 """Options of the command that are not settings; no setting can have these names."""
