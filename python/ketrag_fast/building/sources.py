@@ -198,6 +198,8 @@ def usable_document(document: Document) -> Document:
     once, as text: counted as both, such documents displace longer ones.
     """
     text, title = document.text, document.title
+    if title is None:  # written for an untitled document
+        return replace(document, title="")
     if not (isinstance(text, str) and isinstance(title, str)) or not title.strip():
         return document
     if not text.strip():

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, Unpack, overload
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.base.memory import enough_memory
+from ketrag_fast.errors import InputError
 from ketrag_fast.index import building, querying
 from ketrag_fast.index.state import IndexState
 from ketrag_fast.query.open_generation import Opened
@@ -24,7 +25,17 @@ if TYPE_CHECKING:
     from ketrag_fast.index.inspection import Inspection
     from ketrag_fast.models.llms.protocol import LanguageModel
     from ketrag_fast.query.answer.generation import OnText
-    from ketrag_fast.types import Answer, BuildReport, Excerpt, Files, Hits, Match, Themes, ThemeSummaries
+    from ketrag_fast.types import (
+        Answer,
+        BuildReport,
+        Document,
+        Excerpt,
+        Files,
+        Hits,
+        Match,
+        Themes,
+        ThemeSummaries,
+    )
 
     PathText = str | os.PathLike[str]
     Globs = str | Sequence[str] | None
@@ -235,6 +246,33 @@ class Index:
         self.refresh()
         return report
 
+    def add(self, *sources: Sources, progress: Callback | None = None) -> BuildReport:
+        """Add documents, files or folders, as `update(add=...)` does.
+
+        Examples:
+            >>> from ketrag_fast import Document
+            >>> with Index.build(library, scratch / "ships") as ships:
+            ...     report = ships.add(Document("gjoa", "Amundsen sailed the Gjøa in 1903."))
+            ...     len(ships)
+            4
+        """
+        from ketrag_fast.building.sources import list_given
+
+        return self.update(add=[item for given in sources for item in list_given(given)], progress=progress)
+
+    def remove(
+        self, *documents: str, where: Filter | None = None, progress: Callback | None = None
+    ) -> BuildReport:
+        """Remove documents by id, by pattern or by their metadata, as `update(remove=..., where=...)` does.
+
+        Examples:
+            >>> with Index.build(library, scratch / "ships") as ships:
+            ...     report = ships.remove("maud")
+            ...     "maud" in ships
+            False
+        """
+        return self.update(remove=documents, where=where, progress=progress)
+
     @staticmethod
     @enough_memory()
     def preview(
@@ -379,6 +417,60 @@ class Index:
             True
         """
         return self._opened.generation.manifest.digest
+
+    def __len__(self) -> int:
+        """Return the number of documents."""
+        return len(self._opened.texts)
+
+    def __bool__(self) -> bool:
+        """Return True, also for an index without documents."""
+        return True
+
+    def __contains__(self, document: object) -> bool:
+        """Return whether the index has a document with this id."""
+        return document in self._opened.texts.numbers
+
+    def __iter__(self) -> Iterator[Document]:
+        """Yield the documents in index order; one text at a time is in memory."""
+        from ketrag_fast.query import inspect
+
+        opened = self._opened
+        return (inspect.document(opened, number) for number in range(len(opened.texts)))
+
+    def __repr__(self) -> str:
+        """Return the folder, and the numbers of documents and generation, in one line."""
+        try:
+            return f"<Index {str(self.path)!r}: {len(self):,} documents, generation {self.generation}>"
+        except InputError:
+            return f"<Index {str(self.path)!r}: closed>"
+
+    def get(self, document: str) -> Document | None:
+        """Return the document with this id, as it is indexed; None if there is none.
+
+        Its text is the text that is searched: of a PDF, what was read from it. `text` returns lines of it.
+
+        Examples:
+            >>> index.get("fram").title, index.get("titanic")
+            ('Fram', None)
+            >>> [document.id for document in index]
+            ['fram', 'maud', 'nansen']
+        """
+        from ketrag_fast.query import inspect
+
+        number = self._opened.texts.numbers.get(document)
+        return None if number is None else inspect.document(self._opened, number)
+
+    @enough_memory()
+    def count(self, filter: Filter | None = None) -> int:
+        """Return the number of documents, or of those whose metadata matches a filter.
+
+        Raises InputError for a filter that cannot be parsed, or that names an unknown field.
+
+        Examples:
+            >>> len(index), index.count(), index.count("year<1900")
+            (3, 3, 2)
+        """
+        return len(self) if filter is None else len(self.inspect.documents(filter=filter))
 
     @property
     def modes(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from ketrag_fast.errors import InputError, ModeUnavailable, UnknownName
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.query import whole
 from ketrag_fast.systems.shared.stored_rows import span_of, text_of
-from ketrag_fast.types import Listed, Span
+from ketrag_fast.types import Document, Listed, Span
 from ketrag_fast.types.wording import about_missing_name
 
 if TYPE_CHECKING:
@@ -26,6 +26,14 @@ if TYPE_CHECKING:
 def document_count(opened: Opened) -> int:
     """Return the number of documents."""
     return int(opened.generation.stages["units"].columns["document_count"][0])
+
+
+def document(opened: Opened, number: int) -> Document:
+    """Return a document by its number in index order, without the locators of its text."""
+    texts = opened.texts
+    rows = texts.rows(number)
+    title = document_title(opened.generation.stages["units"], rows)
+    return Document(texts.names[number], texts.text(number), title, opened.document_metadata.of_row(rows[0]))
 
 
 def documents(

@@ -24,6 +24,16 @@ Filter = str | Mapping[str, Any]
 """A condition on document metadata: `"year>=1990 and lang=en"` or `{"year": {"$gte": 1990}}`."""
 
 
+_OTHER_NAMES: Final = {
+    **dict.fromkeys(("k", "n", "limit", "top_k", "n_results", "num_results"), "top"),
+    **dict.fromkeys(("max_tokens", "tokens"), "budget"),
+    **dict.fromkeys(("where", "filters"), "filter"),
+    **dict.fromkeys(("system", "strategy"), "mode"),
+    **dict.fromkeys(("timeout", "seconds"), "deadline"),
+}
+"""Names that other libraries have for the arguments of a query."""
+
+
 class QueryFields(TypedDict, total=False):
     """Keyword arguments of `Index.retrieve`: the fields of a `Query` except its text."""
 
@@ -145,9 +155,22 @@ class QueryBatch:
 
 def as_query(query: str | Query, fields: QueryFields) -> Query:
     """Return a query from a text and fields, or an existing query with these fields replaced."""
+    for name in fields:
+        if name not in QueryFields.__annotations__:
+            raise _unknown_field(name)
     if isinstance(query, Query):
         return replace(query, **fields) if fields else query
     return Query(query, **fields)
+
+
+def _unknown_field(name: str) -> ConfigError:
+    """Return the error for an argument that no query has, with the name that was probably meant."""
+    from difflib import get_close_matches
+
+    known = list(QueryFields.__annotations__)
+    meant = _OTHER_NAMES.get(name) or next(iter(get_close_matches(name, known, 1)), None)
+    hint = f"did you mean {meant}?" if meant else f"arguments are {', '.join(known)}"
+    return ConfigError(f"a query has no argument {name!r}", hint=hint)
 
 
 def batches_of(queries: Sequence[str | Query], fields: QueryFields) -> list[QueryBatch]:
