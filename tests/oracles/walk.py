@@ -79,6 +79,10 @@ class Sizes:
     """What vectors weigh in addition for each deviation by which the nearest unit exceeds sqrt(2 ln n)."""
     company_length: float = 0.0
     """The share that is subtracted of the company which documents of this length have on average."""
+    company_repeated: float = 0.0
+    single: float = 0.1
+    """What a unit contains itself is subtracted in this share of its company's matches, if this share of the
+    documents or more are a single unit; less in proportion."""
 
 
 SKETCH = Sizes()
@@ -98,6 +102,7 @@ PRODUCT = Sizes(
     unlinked=0.5,
     company=1.5,
     company_length=1.0,
+    company_repeated=1.0,
     trust=1.5,
 )
 
@@ -231,16 +236,27 @@ def _directness(
     return max(few, sizes.unlinked * max(1 - share / sizes.mentioning, 0.0))
 
 
-def _company(rows: list[int], direct: Array, documents: list[int], fitted: float) -> Array:
+def _company(
+    rows: list[int], direct: Array, documents: list[int], fitted: float, repeated: float, weight: Array
+) -> Array:
     """For each candidate the match of its better neighbour, plus that of the best other of its document.
 
-    Of this, the share `fitted` is subtracted of what candidates in documents of this length have on average.
+    `weight[u, k]` is what keyword k of the question counts in unit u: its idf times its saturation. The share
+    `repeated` of what the candidate contains itself is subtracted of each match. Of the sum, the share
+    `fitted` is subtracted of what candidates in documents of this length have on average.
     """
+
+    def adds(other: int, row: int) -> float:
+        whole = weight[other].sum()
+        new = np.maximum(weight[other] - weight[row], 0.0).sum() / whole if whole > 0 else 1.0
+        return float(direct[other] * (1 - repeated * (1 - new)))
+
     found = []
     for row in rows:
         beside = [u for u in (row - 1, row + 1) if 0 <= u < len(direct) and documents[u] == documents[row]]
         others = [u for u in rows if u != row and documents[u] == documents[row]]
-        found.append(sum(max([0.0, *(float(direct[u]) for u in own)]) for own in (beside, others)))
+        best = sorted(others, key=lambda u: (-max(float(direct[u]), 0.0), rows.index(u)))[:1]
+        found.append(sum(max([0.0, *(adds(u, row) for u in own)]) for own in (beside, best)))
     company = np.array(found)
     sizes = np.log([documents.count(documents[row]) for row in rows])
     away = sizes - sizes.mean()
@@ -349,12 +365,11 @@ def walk(
     if documents:
         together = [documents[u] for u in pool]
         share = sum(together.count(one) > 1 for one in together) / max(len(pool), 1)
-        scores += (
-            sizes.company
-            * direct_share
-            * share
-            * _company(rows, round_score(direct), documents, sizes.company_length)
-        )
+        single = sum(documents.count(one) == 1 for one in set(together)) / max(len(set(together)), 1)
+        repeated = sizes.company_repeated * min(single / sizes.single, 1.0)
+        matched = corpus.saturation[:, asked.keywords] * corpus.idf["keywords"][asked.keywords]
+        company = _company(rows, round_score(direct), documents, sizes.company_length, repeated, matched)
+        scores += sizes.company * direct_share * share * company
     scores = round_score(scores)
     if wanted is not None:
         kept = [at for at, row in enumerate(rows) if wanted[row]]

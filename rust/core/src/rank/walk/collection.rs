@@ -4,6 +4,7 @@
 //! Subjects are counted over documents. Counted over units, their number would fall with the length of the
 //! documents: the units of an article share its title.
 
+use super::company::units_of;
 use crate::items::Items;
 use crate::rank::links_view::{LinksView, NONE};
 use crate::rank::question::Question;
@@ -31,6 +32,8 @@ pub(super) struct Collection {
     pub accompanied: usize,
     /// How common the mentioned subjects are, from 0 to 1: see [`commonness`].
     pub common: f64,
+    /// Share of the documents that are a single unit.
+    pub single: f64,
 }
 
 impl Collection {
@@ -64,6 +67,7 @@ impl Collection {
             named: !question.subjects.is_empty(),
             accompanied: documents.map_or(0, |documents| accompanied(documents, pool)),
             common: commonness(links, documents, pool),
+            single: documents.map_or(0.0, |documents| single(documents, pool)),
         }
     }
 
@@ -114,68 +118,11 @@ fn accompanied(documents: Items<'_, u32>, pool: &[Scored]) -> usize {
     of.chunk_by(|a, b| a == b).map(<[u32]>::len).filter(|&many| many > 1).sum()
 }
 
-/// Return, for each candidate, the direct match of its better neighbour plus that of the best other candidate
-/// of its document. Matches below the mean count as 0.
-///
-/// Units of long documents have more company by chance, and more so the longer their units' topics last. So
-/// the company that documents of this length have on average among the candidates is subtracted: the fit of
-/// a line to the logarithm of the number of units.
-pub(super) fn company_of(
-    documents: Items<'_, u32>,
-    direct: impl Fn(u32) -> f64,
-    units: &[u32],
-    fitted: f64,
-) -> Vec<f64> {
-    let matched = |unit: u32| direct(unit).max(0.0);
-    let of = |unit: u32| documents[unit as usize];
-    let mut order: Vec<(u32, f64, usize)> =
-        units.iter().enumerate().map(|(at, &unit)| (of(unit), matched(unit), at)).collect();
-    order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)).then(a.2.cmp(&b.2)));
-    let mut company = vec![0.0; units.len()];
-    for together in order.chunk_by(|a, b| a.0 == b.0) {
-        for (k, &(document, _, at)) in together.iter().enumerate() {
-            let unit = units[at];
-            let neighbours = [unit.checked_sub(1), unit.checked_add(1)].into_iter().flatten();
-            let near = neighbours
-                .filter(|&other| (other as usize) < documents.len() && of(other) == document)
-                .map(matched)
-                .fold(0.0, f64::max);
-            let other = together.get(usize::from(k == 0)).map_or(0.0, |other| other.1);
-            company[at] = near + other;
-        }
-    }
-    let sizes: Vec<f64> = units.iter().map(|&unit| f64::from(units_of(documents, unit)).ln()).collect();
-    let count = units.len().max(1) as f64;
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / count;
-    let (middle, level) = (mean(&sizes), mean(&company));
-    let (mut both, mut spread) = (0.0, 0.0);
-    for (size, company) in sizes.iter().zip(&company) {
-        both += (size - middle) * (company - level);
-        spread += (size - middle) * (size - middle);
-    }
-    let slope = if spread > 1e-9 { (both / spread).max(0.0) } else { 0.0 };
-    company.iter_mut().zip(&sizes).for_each(|(company, size)| *company -= fitted * slope * (size - middle));
-    company
-}
-
-/// Return the number of units of a unit's document.
-fn units_of(documents: Items<'_, u32>, unit: u32) -> u32 {
-    let own = documents[unit as usize];
-    let edge = |step: i64| {
-        // Double the distance while the document is the same, then halve it.
-        let is_own = |at: i64| (0..documents.len() as i64).contains(&at) && documents[at as usize] == own;
-        let (mut inside, mut by) = (i64::from(unit), 1);
-        while is_own(inside + step * by) {
-            inside += step * by;
-            by *= 2;
-        }
-        while by > 1 {
-            by /= 2;
-            if is_own(inside + step * by) {
-                inside += step * by;
-            }
-        }
-        inside
-    };
-    (edge(1) - edge(-1) + 1) as u32
+/// Return the share of the candidates' documents that are a single unit.
+fn single(documents: Items<'_, u32>, pool: &[Scored]) -> f64 {
+    let mut of: Vec<(u32, u32)> = pool.iter().map(|one| (documents[one.id as usize], one.id)).collect();
+    of.sort_unstable();
+    of.dedup_by_key(|one| one.0);
+    let alone = of.iter().filter(|one| units_of(documents, one.1) == 1).count();
+    alone as f64 / of.len().max(1) as f64
 }

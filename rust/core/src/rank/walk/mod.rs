@@ -28,6 +28,7 @@
 mod bridges;
 mod chains;
 mod collection;
+mod company;
 mod dense;
 pub mod explain;
 mod pairs;
@@ -48,7 +49,8 @@ use crate::rank::question::Question;
 use crate::rank::terms::Weighed;
 use crate::sparse::{leaves, rank_order, Leaders, Mask, Scored};
 use chains::Chains;
-use collection::{company_of, Collection};
+use collection::Collection;
+use company::Company;
 use dense::move_question;
 pub use dense::Dense;
 use explain::Trace;
@@ -202,7 +204,9 @@ pub fn rank(
     let chains = task.round_two(&columns, early.len(), in_pool, &mut rows, &mut pairs)?;
     if let Some(documents) = documents.filter(|_| plan.company > 0.0) {
         let units: Vec<u32> = rows.iter().map(|row| row.unit).collect();
-        let company = company_of(documents, |unit| stage1.f(unit), &units, plan.company_length);
+        let (fitted, repeated) = (plan.company_length, plan.company_repeated);
+        let company = Company { links, question: known, documents, fitted, repeated };
+        let company = company.of(|unit| stage1.f(unit), &units);
         rows.iter_mut().zip(company).for_each(|(row, company)| row.company = company);
     }
     rows.retain(|row| leaves(mask, row.unit));
