@@ -107,6 +107,28 @@ def test_an_update_reads_only_what_changed(
     assert [one.document for one in index.search("walrus")] == ["b.md"]
 
 
+def test_ids_that_two_files_use_make_no_other_change_slow(
+    notes: Path, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ketrag_fast.building import sources
+
+    (notes / "x.jsonl").write_text('{"_id": "7", "text": "A walrus."}\n{"_id": "8", "text": "A seal."}\n')
+    (notes / "y.jsonl").write_text('{"_id": "7", "text": "A narwhal."}\n')
+    _settle(notes)
+    with Index.build(notes, notes.parent / "index") as index:
+        read = []
+        known_kind = sources.known_kind
+        monkeypatch.setattr(sources, "known_kind", lambda file: read.append(file.id) or known_kind(file))
+        (notes / "b.md").write_text("# b\n\nOther words: puffin.\n")
+        assert index.freshen().updated and read == ["b.md"]
+        assert [one.document for one in index.search("walrus")] == ["7"]
+        (notes / "x.jsonl").write_text('{"_id": "8", "text": "A seal."}\n')
+        assert index.freshen().updated
+        assert [one.document for one in index.search("narwhal")] == ["7"]
+        with Index.build(notes, notes.parent / "again") as again:
+            assert again.stats()["content_digest"] == index.stats()["content_digest"]
+
+
 def test_an_update_that_takes_long_is_stopped(
     index: Index, notes: Path, quick: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

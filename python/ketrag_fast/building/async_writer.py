@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from numpy.typing import NDArray
 
@@ -22,6 +21,9 @@ from ketrag_fast.storage.generation import check_stage
 from ketrag_fast.storage.io_errors import writing
 from ketrag_fast.storage.manifest import STAGE_SCHEMA, StageRecord, path_of, read_json
 from ketrag_fast.systems.spec.stage import Made, Stage
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 _STAGE_FILE = "stage.json"
 _LARGE = 1 << 26
@@ -112,6 +114,8 @@ class StageWriter:
     """The writing thread. Leaving the `with` block waits for it, so finished stages survive a stop."""
 
     def __init__(self) -> None:
+        from concurrent.futures import ThreadPoolExecutor  # imported here because a delta needs none
+
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="ketrag-writes")
         self._last: Future[StageRecord] | None = None
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -120,6 +119,8 @@ class Deltas:
                 record = None
                 if changed.gone or changed.new:
                     # Hashing all hashes needs nothing that is computed meanwhile, and releases the GIL.
+                    from concurrent.futures import ThreadPoolExecutor
+
                     with ThreadPoolExecutor(1, thread_name_prefix="ketrag-totals") as pool:
                         totals = pool.submit(self._totals, changed)
                         record = self._write(changed, lambda: totals.result().fingerprint)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from ketrag_fast.base.globs import is_glob
 from ketrag_fast.storage.known_files import KnownFile, digests_of, is_hidden_by_error, is_missing, size_of
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.source_files import base_of, root_of
@@ -146,8 +147,6 @@ def find_changes(
 
 def _look_at(own: SourceChanges, tables: SourceTable, settings: Mapping[str, Any]) -> None:
     """Complete the changes of a source: list its changed folders, and find out whether it is missing."""
-    from ketrag_fast.readers.files import is_glob
-
     spec = own.source.spec
     if not base_of(spec).exists():
         own.is_missing = True

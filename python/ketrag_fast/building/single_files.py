@@ -11,7 +11,7 @@ from ketrag_fast.base.config import Settings
 from ketrag_fast.building.file_changes import READING, FileChanges, Places, SourceChanges
 from ketrag_fast.building.source_comparison import ComparedFiles, SourceComparison, Step
 from ketrag_fast.building.sources import SourceTask, read_jobs, sandbox_pool
-from ketrag_fast.building.unchanged import FileLedger, reader_number
+from ketrag_fast.building.unchanged import FileLedger, escaped_id, is_repeated, reader_number
 from ketrag_fast.readers import SourceFiles
 from ketrag_fast.readers.sandbox import Apart
 from ketrag_fast.storage.document_table import Known
@@ -62,6 +62,8 @@ class SingleFiles:
         self.comparison = SourceComparison(self.known, tables.removed(), settings, meter, ())
         self._settings = settings
         self._documents: dict[str, list[str]] = {}
+        self._refused = {note.document for note in tables.notes_of_files() if is_repeated(note)}
+        """Ids that several files use. If the file that has one changes, all are compared for the next one."""
 
     def steps(self) -> Iterator[Step]:
         """Yield the steps that bring the documents of the changed files up to date."""
@@ -78,6 +80,8 @@ class SingleFiles:
             stored = self._tables.known_between(source.number, row.place, self._end_of(row))
             self._documents[row.file] = list(stored)
             self.known.update(stored)
+            if not self._refused.isdisjoint(map(escaped_id, stored)):
+                raise NeedsComparisonError
         places = Places(self._tables.known_files(source.number), GAP) if one.new else None
         if places is not None and not places.are_in_order:
             raise NeedsComparisonError

@@ -24,11 +24,13 @@ from ketrag_fast.building.sources import (
     usable_document,
 )
 from ketrag_fast.building.unchanged import (
+    IN_USE,
     REMOVED,
     FileLedger,
     FileState,
     changed_rows,
     documents_of,
+    escaped_id,
     reader_number,
 )
 from ketrag_fast.errors import Cancelled, DocumentError
@@ -276,8 +278,6 @@ class SourceComparison:
                 yield from steps
         state.count = len(self.seen) - before
         state.notes += [*self.failures[failed:], *self.skipped[noted[0] :], *self.unsure[noted[1] :]]
-        if any(_is_repeated(failure) for failure in state.notes):
-            state.count = AGAIN
         if passed_over < self.passed_over:
             state.notes.append(Failure(file.id, REMOVED, str(self.passed_over - passed_over)))
             state.is_lost = any(name.startswith(PURGED) for name in self.removed)
@@ -557,17 +557,8 @@ def is_staying(failure: Failure) -> bool:
     return failure.message.endswith(_STAYS)
 
 
-_IN_USE: Final = "is already in use; the first document with it is kept"
-
-
 def _repeated_id(name: str) -> Failure:
-    return Failure(
-        name.encode("utf-8", "backslashreplace").decode(), "document", f"the id {name!r} {_IN_USE}"
-    )
-
-
-def _is_repeated(failure: Failure) -> bool:
-    return failure.message.endswith(_IN_USE)
+    return Failure(escaped_id(name), "document", f"the id {name!r} {IN_USE}")
 
 
 def _file_note(number: int, files: int, size: int, name: str) -> str:

@@ -27,6 +27,8 @@ _TOGETHER_BYTES: Final = 32 << 20
 """Bounds of the files that are hashed together: their number and their bytes. A stop waits for them."""
 REMOVED: Final = "removed"
 """Code of the note that a file has documents that were removed, which every build reports."""
+IN_USE: Final = "is already in use; the first document with it is kept"
+"""How the message ends that a document was not read because another one has its id."""
 _SHARD_BITS: Final = 32
 """Bits for the number of an item within its file in an index of a shard; the file's number is above them."""
 
@@ -136,6 +138,8 @@ class FileLedger:
             return False
         if any(not known[name].content for name in state.documents) or has_companion(state.path):
             return False
+        if any(is_repeated(note) for note in row.notes):
+            return False  # the id may be free now
         codes = {note.code for note in row.notes}
         if REMOVED in codes or (not row.documents and "document" in codes):
             return False  # so that it is reported again, and what failed is tried again
@@ -209,6 +213,16 @@ class FileLedger:
         state = self.files[name]
         if state.row is not None:
             state.digest = state.row.digest
+
+
+def escaped_id(name: str) -> str:
+    """Return the id of a document as failures name it."""
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
+def is_repeated(note: Failure) -> bool:
+    """Return whether a document was not read because another one has its id."""
+    return note.message.endswith(IN_USE)
 
 
 def documents_of(rows: Iterable[KnownFile], stored: Iterable[tuple[str, Known]]) -> dict[str, list[str]]:

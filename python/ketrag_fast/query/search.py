@@ -36,7 +36,13 @@ _AHEAD: Final = 4
 
 LINES: Final = 2
 _WORD: Final = re.compile(r"[^\W_]+(?:['’.][^\W_]+)*")
-_PAIR: Final = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u9fff]")
+_PAIRS: Final = (
+    ("\u0e00", "\u0eff"),
+    ("\u1000", "\u109f"),
+    ("\u1780", "\u17ff"),
+    ("\u3041", "\u30ff"),
+    ("\u3400", "\u9fff"),
+)
 """Scripts without spaces between words; their keywords are pairs of letters."""
 _SENTENCE: Final = re.compile(r"(?<=[.!?。！？;])\s+")
 _LONG: Final = 160
@@ -327,7 +333,7 @@ class Snippets:
         )
         keywords = dict.fromkeys(_core.lexical_keywords(question, languages=self._languages))
         self._weights = _rarities(opened, list(keywords))
-        self._pairs = [word for word in keywords if _PAIR.match(word)]
+        self._pairs = [word for word in keywords if _is_pair(word)]
         self._known: dict[str, float] = {}
 
     def lines(self, text: str, first: int | None) -> tuple[ShownLine, ...]:
@@ -381,9 +387,14 @@ class Snippets:
         """Return the rarity of a word if any form of it is in the query, else 0."""
         known = self._known.get(word)
         if known is None:
-            keys = () if _PAIR.match(word) else _core.lexical_keywords(word, languages=self._languages)
+            keys = () if _is_pair(word) else _core.lexical_keywords(word, languages=self._languages)
             known = self._known[word] = max((self._weights.get(key, 0.0) for key in keys), default=0.0)
         return known
+
+
+def _is_pair(word: str) -> bool:
+    """Return whether a word is in a script without spaces between words."""
+    return any(first <= word[:1] <= last for first, last in _PAIRS)
 
 
 def _apart(at: int, best: Sequence[int]) -> int:

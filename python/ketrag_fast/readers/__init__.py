@@ -10,9 +10,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
+from ketrag_fast.base.globs import is_glob
+from ketrag_fast.base.installed import installed_version
 from ketrag_fast.errors import DocumentError, KetragError
 from ketrag_fast.readers.file_types import BY_SUFFIX, LANGUAGES, kind_of
-from ketrag_fast.readers.files import SourceFiles, find, is_glob
+from ketrag_fast.readers.files import SourceFiles, find
 from ketrag_fast.readers.protocol import Item, Items, Reader, SourceFile
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.documents import ENCODING, DocumentBatch
@@ -336,17 +338,12 @@ def readers_version() -> str:
 
     Files that were read with another version are read again.
     """
-    from importlib.metadata import PackageNotFoundError, version  # imported here because it is slow
-
     state = hashlib.blake2b(digest_size=16)
     for path in sorted(Path(__file__).parent.rglob("*.py")):
         data = path.read_bytes()
         state.update(len(data).to_bytes(8, "little") + data)
     for name in _PACKAGES:
-        try:
-            state.update(f"{name} {version(name)}\n".encode())
-        except PackageNotFoundError:
-            state.update(f"{name} is missing\n".encode())
+        state.update(f"{name} {installed_version(name) or 'is missing'}\n".encode())
     return state.hexdigest()
 
 

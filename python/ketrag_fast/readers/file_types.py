@@ -7,7 +7,6 @@ formats look alike, so the suffix decides.
 from __future__ import annotations
 
 import re
-import zipfile
 from typing import Final
 
 from ketrag_fast._core import decode_text
@@ -196,6 +195,8 @@ def _content_kind(file: SourceFile, head: bytes, named: str | None) -> str | Non
 
 def _package(file: SourceFile, named: str | None) -> str | None:
     """Return the kind of a zip archive: an Office document, a book or an archive of files."""
+    import zipfile  # imported here because few files are archives
+
     try:
         with file.open() as stream, zipfile.ZipFile(stream) as archive:
             names = set(archive.namelist())

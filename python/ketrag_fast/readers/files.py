@@ -7,6 +7,7 @@ import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ketrag_fast.base.globs import is_glob
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.ignored import GITIGNORE, Ignored, excluded
 from ketrag_fast.readers.protocol import is_inside
@@ -49,11 +50,6 @@ class _Walk:
     left_out: list[Failure] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
     linked: bool = False
-
-
-def is_glob(spec: str) -> bool:
-    """Return whether a source is a glob pattern and not the name of an existing file."""
-    return glob.has_magic(spec) and not os.path.lexists(spec)
 
 
 def find(

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
 import sys
 import threading
 import time
@@ -257,6 +255,8 @@ class Worker:
         self._late = False
         self._since: float | None = None
         self._spent = 0.0
+        import subprocess  # imported here because most builds start no process
+
         path = os.pathsep.join(entry for entry in sys.path if entry)
         self._child = subprocess.Popen(  # noqa: S603 - our own module
             [sys.executable, "-P", "-m", "ketrag_fast.readers.sandbox", str(megabytes)],
@@ -335,6 +335,8 @@ class Worker:
         if code == _NO_MEMORY:
             return f"reading it took more than {self._megabytes:,} MB (setting read_memory)"
         if code < 0:
+            import signal
+
             try:
                 name = signal.Signals(-code).name
             except ValueError:

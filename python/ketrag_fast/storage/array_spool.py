@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import mmap
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -44,6 +43,8 @@ class ArraySpool:
         """Append rows; all rows of an array have one type and one shape."""
         with writing(self._folder):
             if name not in self._files:
+                import tempfile
+
                 file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115 - closed by `__exit__`
                 self._files[name] = file, array.dtype, array.shape[1:]
                 self._rows[name] = 0
@@ -119,6 +120,8 @@ def require_space(folder: Path, size: int) -> None:
 @contextmanager
 def scratch_folder(parent: Path | None) -> Iterator[Path]:
     """Yield a new folder in `parent` (None: the system's temporary folder); it is deleted at the end."""
+    import tempfile
+
     with writing(parent or Path(tempfile.gettempdir())):
         folder = Path(tempfile.mkdtemp(prefix="scratch-", dir=parent))
     try:

@@ -13,7 +13,6 @@ import datetime as dt
 import json
 import os
 import re
-import secrets
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -100,7 +99,7 @@ def delete_record(kind: str, about: Mapping[str, str]) -> bool:
 def draw_identity(layout: Layout) -> str:
     """Give the index in this folder a new identity, which invalidates all confirmations; return it."""
     with writing(layout.root):
-        identity = secrets.token_hex(16)
+        identity = os.urandom(16).hex()
         aside = layout.identity.with_name(f"{layout.identity.name}.{identity}.tmp")
         try:
             write_file(aside, identity.encode("ascii") + b"\n")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-import socket
+import platform
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -55,7 +55,7 @@ def builder_lock(layout: Layout) -> Iterator[None]:
             hint="wait until it has finished; queries on the published generation still work",
         ) from None
     try:
-        about = {"pid": os.getpid(), "host": socket.gethostname()}
+        about = {"pid": os.getpid(), "host": platform.node()}
         with writing(layout.root):
             layout.owner.write_text(json.dumps(about), encoding="utf-8", newline="\n")
         yield

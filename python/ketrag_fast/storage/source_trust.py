@@ -10,7 +10,6 @@ of sources that are not read stay in the index.
 from __future__ import annotations
 
 import os
-import platform
 import shlex
 import sys
 from collections.abc import Iterable
@@ -124,5 +123,7 @@ def _machine() -> str:
         except OSError:
             found = ""
     else:
+        import platform
+
         found = platform.node().partition(".")[0]
     return blake2b(found.encode(), digest_size=8, person=b"ketrag").hexdigest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -78,6 +79,12 @@ missing, damaged or incomplete, 5 network, endpoint or settings file not allowed
 _TOP_FLAGS = ("-h", "--help", "--version")
 _ELSEWHERE = {"purge": "ketrag remove --purge ID"}
 """Misleading command names, and the command to use instead."""
+
+
+_GARBAGE: Final = 10_000
+"""Objects after which Python looks for cycles. With its default of 700 this takes a twentieth of a search,
+most of it while modules are imported; 50,000 saves no more.
+"""
 
 
 class _Version(argparse.Action):
@@ -177,6 +184,7 @@ def parse(argv: Sequence[str]) -> Command:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     output.prepare()
+    gc.set_threshold(_GARBAGE)
     try:
         command = parse(sys.argv[1:] if argv is None else argv)  # imports its module
     except KeyboardInterrupt:

@@ -71,7 +71,7 @@ _PATTERNS: Final = (
 )
 _READ: Final = 300
 """Number of characters at the start of a question that are examined."""
-_RULE: Final = re.compile("|".join(_PATTERNS), re.IGNORECASE)
+_RULE: Final = "|".join(_PATTERNS)
 
 
 def asks_about_the_whole(question: str) -> bool:
@@ -84,7 +84,9 @@ def asks_about_the_whole(question: str) -> bool:
         False
     """
     words = _core.lexical_keywords(question.encode("utf-8", "replace").decode())
-    return bool(words and has_general_words_alone(words)) or _RULE.search(question[:_READ]) is not None
+    if words and has_general_words_alone(words):
+        return True
+    return re.search(_RULE, question[:_READ], re.IGNORECASE) is not None
 
 
 def has_general_words_alone(words: Collection[str]) -> bool:

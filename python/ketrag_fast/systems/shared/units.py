@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from itertools import chain
 from typing import Any, Final, TypeVar
@@ -82,6 +81,8 @@ def _run_ahead(work: Callable[[T], R], items: Iterable[T], threads: int) -> Iter
     if threads == 1:
         yield from ((item, work(item)) for item in items)
         return
+    from concurrent.futures import Future, ThreadPoolExecutor  # imported here because a delta needs none
+
     before: tuple[T, Future[R]] | None = None
     with ThreadPoolExecutor(1, thread_name_prefix="ketrag-cuts") as pool:
         for item in items:

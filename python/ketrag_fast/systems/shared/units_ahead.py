@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +22,9 @@ from ketrag_fast.systems.shared.units import JoinedUnits, cut_documents
 from ketrag_fast.systems.spec.documents import Documents
 from ketrag_fast.systems.spec.stage import Outputs
 from ketrag_fast.types.locations import Locator
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 Packed = tuple[NDArray[np.uint8], NDArray[np.uint64]]
 Piece = tuple[Mapping[str, Packed], Mapping[int, tuple[Locator, ...]]]
@@ -39,6 +41,8 @@ class UnitsAhead:
         self._exits = ExitStack()
         folder = self._exits.enter_context(scratch_folder(scratch))
         self._joined = JoinedUnits(self._exits.enter_context(ArraySpool(folder)))
+        from concurrent.futures import ThreadPoolExecutor  # imported here because few changes need it
+
         pool = ThreadPoolExecutor(1, thread_name_prefix="ketrag-cuts")
         self._pool = self._exits.enter_context(
             pool
