@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, NoReturn, Protocol
 
 from ketrag_fast.errors import IndexDamaged
+from ketrag_fast.storage.checksum import text_digest
 from ketrag_fast.storage.database import Database, select_in
 from ketrag_fast.storage.io_errors import json_of, tables_damaged, writing
 
@@ -47,6 +48,8 @@ CREATE TABLE IF NOT EXISTS replies (
 """
 SEALED: Final = "chunk, turn, attempt, text, finish, error, verdict, entities, parser, records"
 """The columns that a row's checksum covers, in the order in which they are hashed."""
+_SEAL: Final = "seal"
+"""Key of the checksum of a reader's row in its `identity`."""
 _AT: Final = "WHERE reader = ? AND chunk = ? AND turn = ? AND attempt = ?"
 _AT_ONCE: Final = 400
 """Number of chunks whose replies are held at a time."""
@@ -153,12 +156,13 @@ class Journal(Database):
 
     def reader(self, key: str, spec: str, identity: Mapping[str, Any]) -> StoredReader:
         """Return the reader with this key, and mark it as the last used."""
+        sealed = {**identity, _SEAL: _seal_of_reader(key, identity)}
         with writing(self.path):
             self._db.execute(
                 "INSERT INTO readers (key, spec, identity, used, hits)"
                 " VALUES (?, ?, ?, (SELECT coalesce(max(used), 0) + 1 FROM readers), 0)"
                 " ON CONFLICT (key) DO UPDATE SET spec = excluded.spec, used = excluded.used",
-                (key, spec, json.dumps(dict(identity), sort_keys=True)),
+                (key, spec, json.dumps(sealed, sort_keys=True)),
             )
         found = self._reader("WHERE key = ?", (key,))
         if found is None:  # inserted above
@@ -217,6 +221,9 @@ class Journal(Database):
         identity = json_of(row[3], self.path, f"the identity of the reader {row[2]!r}")
         if not (isinstance(identity, dict) and isinstance(row[1], str) and isinstance(row[2], str)):
             raise tables_damaged(self.path, f"the row of the reader {row[2]!r} is invalid")
+        seal = identity.pop(_SEAL, None)  # an earlier version stored none
+        if seal not in (None, _seal_of_reader(row[1], identity)):
+            raise tables_damaged(self.path, f"the row of the reader {row[2]!r} is altered")
         return StoredReader(row[0], row[1], row[2], identity, row[4])
 
     def add_hits(self, reader: int, count: int) -> None:
@@ -320,6 +327,11 @@ class Journal(Database):
             sums = [total + (more or 0) for total, more in zip(sums, found, strict=True)]
         names = ("calls", "tokens_in", "tokens_out", "tokens_shared", "seconds")
         return dict(zip(names, sums, strict=True))
+
+
+def _seal_of_reader(key: str, identity: Mapping[str, Any]) -> str:
+    """Return a checksum of what never changes in the row of a reader."""
+    return text_digest([key, json.dumps(identity, sort_keys=True)])
 
 
 def is_right(reader: int, row: Sequence[Any]) -> bool:

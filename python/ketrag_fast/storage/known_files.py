@@ -8,12 +8,13 @@ without the table knows nothing of its files; the next build reads them.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import struct
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import fsdecode, fsencode
 from pathlib import Path
 from typing import Any, Final
@@ -32,7 +33,7 @@ CREATE TABLE IF NOT EXISTS files (
   file      TEXT NOT NULL,               -- id of the file in the source; '' for a folder
   path      BLOB,                        -- absolute; NULL if it is that of the source, '/' and `file`
   stat      BLOB NOT NULL,               -- size, times of change (content, inode) in ns, inode number
-  digest    BLOB NOT NULL,               -- hash of the content; empty for a folder
+  digest    BLOB NOT NULL,               -- hash of the content (not of a folder), checksum of the row
   reader    INTEGER NOT NULL,            -- hash of the versions and settings of the readers
   documents INTEGER NOT NULL,            -- number of documents; `AGAIN` if the file must be read again
   notes     TEXT NOT NULL,               -- JSON: [[document, code, message], ...]: what was not read
@@ -40,7 +41,12 @@ CREATE TABLE IF NOT EXISTS files (
 ) STRICT, WITHOUT ROWID
 """
 _COLUMNS: Final = "source, place, file, path, stat, digest, reader, documents, notes"
+_DIGEST: Final = _COLUMNS.split(", ").index("digest")
 _SELECT: Final = f"SELECT {_COLUMNS}, CAST(spec AS BLOB) FROM files JOIN sources ON number = source"  # noqa: S608 - ours
+_BYTES: Final = (
+    "SELECT source, place, CAST(file AS BLOB), path, stat, digest, reader, documents, CAST(notes AS BLOB)"
+    " FROM files ORDER BY source, place"
+)
 _ORDER: Final = "ORDER BY source, place"
 _PACKED: Final = (
     "SELECT group_concat(path, x'00'), group_concat(stat, '') FROM (SELECT"
@@ -59,6 +65,7 @@ _COARSE: Final = 1_000_000_000
 _FINE: Final = 20_000_000
 """Resolution of file times in ns: `_COARSE` if times are whole seconds, otherwise `_FINE`."""
 DIGEST_BYTES: Final = 32
+_SUM_BYTES: Final = 4
 NO_DIGEST: Final = bytes(DIGEST_BYTES)
 """Stands for the hash of a file that cannot be read."""
 _INVALID: Final = f"length(stat) != {STAT_BYTES} OR NOT json_valid(notes)"
@@ -196,6 +203,8 @@ class FileTable(Database):
         """Delete rows that were altered, of which nothing is known then."""
         if self.has_known_files():
             self._db.execute(f"DELETE FROM files WHERE {_INVALID}")  # noqa: S608 - ours
+            keys = [(source, place) for source, place, _ in self.altered_files()]
+            self._db.executemany("DELETE FROM files WHERE source = ? AND place = ?", keys)
 
     def known_files(self, source: int | None = None) -> list[KnownFile]:
         """Return the known files and folders in order: all, or those of a source.
@@ -235,8 +244,10 @@ class FileTable(Database):
         numbers, now = _core.changed_files(paths, stats)
         found = [now[at : at + STAT_BYTES] for at in range(0, len(now), STAT_BYTES)]
         if keys is not None:
-            return ChangedFiles(tuple(rows[number] for number in numbers), tuple(found), counts)
-        return ChangedFiles(tuple(self._files_at(numbers, _among(wanted))), tuple(found), counts)
+            changed = [rows[number] for number in numbers]
+        else:
+            changed = self._files_at(numbers, _among(wanted))
+        return None if len(changed) < len(found) else ChangedFiles(tuple(changed), tuple(found), counts)
 
     def _packed_files(self, where: str) -> tuple[bytes, bytes]:
         """Return the paths and stats of known files in the form that the core takes."""
@@ -314,16 +325,21 @@ class FileTable(Database):
         specs = dict(self._db.execute("SELECT number, spec FROM sources").fetchall())
         self._db.executemany(
             f"INSERT OR REPLACE INTO files ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - ours
-            (
-                (
-                    *(row.source, row.place, row.file),
-                    None if row.path == f"{specs.get(row.source)}/{row.file}" else fsencode(row.path),
-                    *(row.stat, row.digest, row.reader, row.documents),
-                    json.dumps([(one.document, one.code, one.message) for one in row.notes]),
-                )
-                for row in rows
-            ),
+            (_stored(row, specs.get(row.source)) for row in rows),
         )
+
+    def altered_files(self) -> list[tuple[int, int, str]]:
+        """Return source, position and id of the known files whose rows do not match their checksums."""
+        if not self.has_known_files():
+            return []
+        altered = []
+        for row in self._db.execute(_BYTES):
+            source, place, file, *_ = row
+            whole, checksum = _split(row[_DIGEST])
+            # An earlier version stored no checksums.
+            if checksum and checksum != _checksum(*row[:_DIGEST], whole, *row[_DIGEST + 1 :]):
+                altered.append((source, place, file.decode("utf-8", "replace")))
+        return altered
 
     def read_again(self, documents: Iterable[tuple[int, int]]) -> None:
         """Mark the files of documents (source, position) that are removed or replaced by hand.
@@ -335,8 +351,8 @@ class FileTable(Database):
         for source, place in documents:
             query = "SELECT max(place) FROM files WHERE source = ? AND place <= ?"
             (own,) = self._db.execute(query, (source, place)).fetchone()
-            query = "UPDATE files SET documents = ? WHERE source = ? AND place = ? AND file != ''"
-            self._db.execute(query, (AGAIN, source, own))
+            rows = self.known_files_at([(source, own)])
+            self.set_known_files(replace(row, documents=AGAIN) for row in rows if not row.is_folder)
 
     def drop_known_files(self, source: int | None = None) -> None:
         """Forget the files of a source, or of all."""
@@ -367,6 +383,28 @@ def _among(sources: Iterable[int]) -> str:
     return f"WHERE source IN ({', '.join(map(str, sorted(sources)))})"
 
 
+def _checksum(*row: Any) -> bytes:
+    """Return a checksum of the values of a row, whose texts are bytes."""
+    return hashlib.blake2b(repr(row).encode(), digest_size=_SUM_BYTES).digest()
+
+
+def _stored(row: KnownFile, spec: str | None) -> tuple[Any, ...]:
+    """Return the values to store: behind the hash of the content is a checksum of the row."""
+    path = None if row.path == f"{spec}/{row.file}" else fsencode(row.path)
+    notes = json.dumps([(one.document, one.code, one.message) for one in row.notes])
+    about = (row.reader, row.documents)
+    check = _checksum(
+        *(row.source, row.place, row.file.encode(), path, row.stat, row.digest, *about, notes.encode())
+    )
+    return (row.source, row.place, row.file, path, row.stat, row.digest + check, *about, notes)
+
+
+def _split(hashed: bytes) -> tuple[bytes, bytes]:
+    """Return the hash of the content, which a folder does not have, and the checksum of the row."""
+    length = DIGEST_BYTES if len(hashed) >= DIGEST_BYTES else 0
+    return hashed[:length], hashed[length:]
+
+
 def _valid(rows: Iterable[Sequence[Any] | None]) -> Iterator[KnownFile]:
     for row in rows:
         if row is None:
@@ -378,5 +416,7 @@ def _valid(rows: Iterable[Sequence[Any] | None]) -> Iterator[KnownFile]:
             whole = fsdecode(path if path is not None else spec + b"/" + fsencode(file))
         except (TypeError, ValueError, RecursionError):
             continue
-        if len(stat) == STAT_BYTES and isinstance(file, str):
-            yield KnownFile(source, place, file, whole, stat, digest, reader, documents, parts)
+        hashed, checksum = _split(digest)
+        own = (source, place, file.encode(), path, stat, hashed, reader, documents, notes.encode())
+        if len(stat) == STAT_BYTES and checksum in (b"", _checksum(*own)):
+            yield KnownFile(source, place, file, whole, stat, hashed, reader, documents, parts)

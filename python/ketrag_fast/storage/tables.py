@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.storage.checksum import PURGED, hash_purged_id, text_digest
 from ketrag_fast.storage.database import Database
 from ketrag_fast.storage.document_table import DocumentTable
@@ -128,7 +129,12 @@ class Tables(DocumentTable):
         self._check_seals()
 
     def _check_seals(self) -> None:
-        """Raise IndexDamaged if settings, failures or reports of builds are not as they were stored."""
+        """Raise IndexDamaged if settings, failures, reports or known files are not as they were stored."""
+        for _, _, file in self.altered_files():
+            raise IndexDamaged(
+                f"{self.path} is damaged: what is known of {file or 'a folder'!r:.80} is altered",
+                hint="run `ketrag index --check`: it compares all files and repairs the rows",
+            )
         stored = dict(self._db.execute("SELECT name, value FROM settings").fetchall())
         names, mark, seal = stored.get(_DECLARED, "").rpartition(" ")
         if mark and seal != _schema_seal(self._db, names):

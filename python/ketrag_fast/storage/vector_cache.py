@@ -20,6 +20,7 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ketrag_fast.storage.checksum import text_digest
 from ketrag_fast.storage.database import connect, select_in, transaction
 from ketrag_fast.storage.io_errors import json_of, tables_damaged, writing
 
@@ -37,6 +38,8 @@ CREATE TABLE IF NOT EXISTS vectors (
 ) STRICT;
 CREATE UNIQUE INDEX IF NOT EXISTS vectors_key ON vectors (model, role, text);
 """
+_SEAL: Final = "seal"
+"""Key of the checksum of a model's row in its `engine`."""
 _SUM: Final = 4
 """Bytes of a vector's checksum."""
 
@@ -107,7 +110,9 @@ class VectorTable:
         self, fingerprint: str, dimension: int, longest: int | None, spec: str, engine: Mapping[str, Any]
     ) -> None:
         """Add a new model."""
-        row = (fingerprint, dimension, longest, spec, json.dumps(engine, sort_keys=True))
+        plain = json.dumps(engine, sort_keys=True)
+        sealed = {**engine, _SEAL: text_digest([fingerprint, f"{dimension} {longest}", spec, plain])}
+        row = (fingerprint, dimension, longest, spec, json.dumps(sealed, sort_keys=True))
         self._db.execute(
             "INSERT INTO vector_models (fingerprint, dimension, longest, spec, engine)"
             " VALUES (?, ?, ?, ?, ?)",
@@ -120,7 +125,8 @@ class VectorTable:
         found = self._db.execute(query, (fingerprint,)).fetchone()
         if not found:
             return None
-        return int(found[0]), int(found[1]), found[2], json_of(found[3], self._path, "a model of vectors")
+        engine = json_of(found[3], self._path, "a model of vectors")
+        return int(found[0]), int(found[1]), found[2], {key: engine[key] for key in engine if key != _SEAL}
 
     def dimension(self, fingerprint: str) -> int | None:
         """Return the dimension of a model's vectors, or None if it has no vectors."""
@@ -153,9 +159,13 @@ class VectorTable:
     def check(self, path: Path) -> None:
         """Raise IndexDamaged if the row of a model or a vector is altered."""
         wrong = 0
-        models = self._db.execute("SELECT number, dimension, engine FROM vector_models").fetchall()
-        for number, dimension, engine in models:
-            json_of(engine, path, f"the model of vectors {number}")
+        models = "SELECT number, fingerprint, dimension, longest, spec, engine FROM vector_models"
+        for number, fingerprint, dimension, longest, spec, text in self._db.execute(models).fetchall():
+            engine = json_of(text, path, f"the model of vectors {number}")
+            seal = engine.pop(_SEAL, None) if isinstance(engine, dict) else ""  # earlier versions stored none
+            plain = json.dumps(engine, sort_keys=True)
+            if seal not in (None, text_digest([fingerprint, f"{dimension} {longest}", spec, plain])):
+                raise tables_damaged(path, f"the row of the model of vectors {number} is altered")
             query = "SELECT role, text, vector FROM vectors WHERE model = ?"
             for role, key, blob in self._db.execute(query, (number,)):
                 wrong += not self._is_right(role, key, blob, 4 * dimension)
