@@ -35,7 +35,7 @@ RowKey = tuple[int, int]
 
 @dataclass(slots=True)
 class SourceChanges:
-    """What has changed in one source.
+    """The changes of one source.
 
     Attributes:
         source: The source.
@@ -70,7 +70,7 @@ class SourceChanges:
 
 @dataclass(frozen=True, slots=True)
 class FileChanges:
-    """What has changed in the sources.
+    """The changes of all sources.
 
     Attributes:
         sources: The sources with changes.

@@ -179,6 +179,22 @@ def read_sources(sources: Sources, settings: Settings) -> Iterator[Item]:
     yield from (usable_item(item, seen) for item in documents or ())
 
 
+def read_files(
+    spec: str, files: Sequence[tuple[str, Path]], settings: Settings
+) -> Iterator[tuple[str, Document]]:
+    """Yield the documents of some files of a source, each with the id of its file.
+
+    The files are read within the source, as a build reads them; what cannot be read is left out.
+    """
+    with sandbox_pool(settings) as sandbox:
+        for file, items in sandbox.read(
+            read_jobs(spec, SourceFiles(tuple(files)), settings, FileSelection())
+        ):
+            for item in single(items):
+                if isinstance(item, Document) and check_document(usable_document(item))[1] is None:
+                    yield file.id, usable_document(item)
+
+
 def usable_item(item: Item, seen: set[str]) -> Item:
     """Return an item that can be indexed, or why it cannot; `seen` are the ids so far."""
     if isinstance(item, Failure):

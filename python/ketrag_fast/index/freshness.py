@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -81,9 +81,7 @@ class Freshness:
         if self.changes:
             from ketrag_fast.types.wording import counted
 
-            names = ", ".join(Path(path).name for path in self.files[:_NAMED])
-            more = f" and {len(self.files) - _NAMED:,} more" if len(self.files) > _NAMED else ""
-            named = f" ({names}{more})" if names else ""
+            named = f" ({first_names(self.files)})" if self.files else ""
             parts.append(f"{counted(self.changes, 'file')} changed since the index was built{named}")
         if self.missing:
             names = ", ".join(self.missing[:_NAMED])
@@ -91,6 +89,17 @@ class Freshness:
         if self.reason is not None:
             parts.append(self.reason)
         return "; ".join(parts)
+
+
+def first_names(files: Sequence[str]) -> str:
+    """Return the names of the first files, and the number of the others.
+
+    Examples:
+        >>> first_names(["/notes/a.md", "/notes/b.md", "/notes/c.md", "/notes/d.md"])
+        'a.md, b.md, c.md and 1 more'
+    """
+    more = f" and {len(files) - _NAMED:,} more" if len(files) > _NAMED else ""
+    return ", ".join(Path(path).name for path in files[:_NAMED]) + more
 
 
 def find(folder: Path) -> tuple[FileChanges | None, Mapping[str, Any]]:
@@ -127,6 +136,7 @@ def freshen_state(state: IndexState, how: Refresh | None, every: float) -> Fresh
         earlier: Freshness = state.checked[1]
         return earlier
     found = freshen(state.path, how or state.opened.settings.refresh, state.settings)
+    state.unindexed = () if found.updated else found.files
     if found.updated:
         state.refresh()
     if state.allows:  # numbers of files and names of sources are not those of the permitted documents

@@ -28,6 +28,7 @@ from ketrag_fast.types import Context
 if TYPE_CHECKING:
     from ketrag_fast.base.filters import Condition
     from ketrag_fast.base.progress import Callback
+    from ketrag_fast.index.unindexed import UnindexedFiles
     from ketrag_fast.query.open_generation import FilterMask
     from ketrag_fast.query.search import Globs, Searcher
     from ketrag_fast.types import Answer, Excerpt, Files, Hits, Match, Themes, ThemeSummaries
@@ -177,7 +178,12 @@ def grep(
     """Return the lines that match a pattern."""
     clock = Clock(state.opened.settings.deadline if deadline is None else deadline, 1)
     searcher, filtered = _searcher(state, chosen, allow, clock)
-    return searcher.grep(pattern, filtered, glob, None if limit is None else check_top(limit), clock.left)
+    most = None if limit is None else check_top(limit)
+    if not state.unindexed:
+        return searcher.grep(pattern, filtered, glob, most, clock.left)
+    indexed = searcher.grep(pattern, filtered, glob, None, clock.left)
+    found = [one for one in indexed if one.path not in state.unindexed]
+    return [*found, *_unindexed(state, chosen, allow).lines(pattern, glob, most)][:most]
 
 
 def grep_counts(
@@ -186,7 +192,12 @@ def grep_counts(
     """Return the number of matching lines by file."""
     clock = Clock(state.opened.settings.deadline, 1)
     searcher, filtered = _searcher(state, chosen, allow, clock)
-    return searcher.counts(pattern, filtered, glob, clock.left)
+    found = searcher.counts(pattern, filtered, glob, clock.left)
+    if state.unindexed:
+        found = {path: count for path, count in found.items() if path not in state.unindexed}
+        for match in _unindexed(state, chosen, allow).lines(pattern, glob, None):
+            found[str(match.path)] = found.get(str(match.path), 0) + 1
+    return found
 
 
 def files(state: IndexState, glob: Globs, chosen: Filter | None, allow: Filter | None) -> Files:
@@ -208,6 +219,16 @@ def excerpt(
     searcher, filtered = _searcher(state, chosen, allow, Clock(None, 1))
     excerpts = Excerpts(searcher)
     name = os.fspath(path)
+    new = None
+    if state.unindexed:
+        unindexed = _unindexed(state, chosen, allow)
+        if lines is not None:
+            new = unindexed.excerpt(name, _range(lines))
+        else:
+            plain = ((file, part) for file, part in split_position(name) if part == Part(lines=part.lines))
+            new = next(filter(None, (unindexed.excerpt(file, part.lines) for file, part in plain)), None)
+    if new is not None:
+        return new
     if lines is not None:
         return excerpts.excerpt(name, Part(lines=_range(lines)), filtered)
     for file, part in split_position(name):
@@ -226,6 +247,17 @@ def _searcher(
     opened = state.opened
     condition = opened.default_condition if chosen is None else condition
     return Searcher(opened, state.folder), opened.filtered(condition, clock.left)
+
+
+def _unindexed(state: IndexState, chosen: Filter | None, allow: Filter | None) -> UnindexedFiles:
+    """Return the changed files that are not indexed yet, restricted to what the caller may see."""
+    from ketrag_fast.base.filters import allow_condition
+    from ketrag_fast.index.unindexed import UnindexedFiles
+
+    permitted, condition = _matching(state, chosen, allow)
+    condition = state.opened.default_condition if chosen is None else condition
+    rights = [*state.allows, *([] if allow is None else [allow_condition(allow)])]
+    return UnindexedFiles(state, permitted, [*rights, *([] if condition is None else [condition])])
 
 
 def _range(lines: Any) -> tuple[int, int | None]:

@@ -42,6 +42,8 @@ class IndexState:
             self.allows = (allow_condition(settings.allow),)
         self.checked: tuple[float, Any] | None = None
         """Time and result (`Freshness`) of the last comparison of the sources with the index."""
+        self.unindexed: tuple[str, ...] = ()
+        """Paths of the files that had changed at that time, or were new, and that were not indexed."""
         self._parts: dict[str, IndexState] = {}
         self._lent = False
         self._whole: tuple[int, tuple[int, int]] = (0, (0, 0))
@@ -101,7 +103,7 @@ class IndexState:
             part = IndexState.__new__(IndexState)
             part.path, part.settings, part.allows = self.path, self.settings, (*self.allows, allow)
             part._parts, part._lent, part._whole = {}, True, self._whole
-            part.checked = None
+            part.checked, part.unindexed = None, ()
             part._now, part.folder = _restrict(self.folder, self.opened, allow, self.settings, progress)
         self._parts[key] = part
         while len(self._parts) > _OPEN_PARTS:

@@ -40,6 +40,15 @@ def documents_of_globs(
     return matches
 
 
+def match_paths(globs: str | Sequence[str] | None, paths: Sequence[str]) -> list[str]:
+    """Return the paths that match the globs; all without a glob."""
+    wanted, unwanted = split_globs(globs)
+    marks = _any(wanted, paths, any_case=False) if wanted else b"\1" * len(paths)
+    if unwanted:
+        marks = bytes(map(int.__gt__, marks, _any(unwanted, paths, any_case=False)))
+    return [path for path, mark in zip(paths, marks, strict=True) if mark]
+
+
 def _bare(expressions: Sequence[str]) -> list[str]:
     """Return expressions without their common prefix and suffix."""
     return [one.removeprefix("^(?:.*/)?").removesuffix("(?:[#:/].*)?$") for one in expressions]

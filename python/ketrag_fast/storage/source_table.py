@@ -136,6 +136,20 @@ class SourceTable(FileTable):
                 found[name] = str(row[1])
         return found
 
+    def documents_of_paths(self, paths: Iterable[str]) -> dict[str, list[str]]:
+        """Return the ids of the stored documents of files, by path; unknown files are left out."""
+        wanted = frozenset(paths)
+        found = {}
+        for row in self.known_files():
+            if row.path in wanted and not row.is_folder:
+                end = self.next_place(row.source, row.place)
+                query = (
+                    "SELECT id FROM documents WHERE source = ? AND place >= ? AND (? IS NULL OR place < ?)"
+                )
+                rows = self._db.execute(query, (row.source, row.place, end, end))
+                found[row.path] = [str(name) for (name,) in rows]
+        return found
+
     def build_settings(self, names: Iterable[str]) -> dict[str, Any]:
         """Return the values of some settings of the last build; those that are not stored are left out."""
         found = {}

@@ -279,7 +279,7 @@ def _match_lines(matches: list[Match], terminal: Terminal) -> list[str]:
 
 
 class Get(Command):
-    """Print the indexed text of a file, or a part of it, with line numbers. The file itself is not read."""
+    """Print the indexed text of a file, or a part of it, with line numbers."""
 
     examples = (
         "ketrag get notes/plan.md:93-110",
@@ -292,6 +292,7 @@ class Get(Command):
         "Stock!A65 (cell), 00:12:30 (time)",
     )
     rare = settings("filter", "allow", rare=True)
+    freshness = FRESHNESS
 
     def run(self) -> int:
         """Print the text."""
@@ -322,6 +323,8 @@ class Get(Command):
         paths = list(options.searched_paths(self).values())
         for path in paths[:-1]:
             with suppress(UnknownName), Index.open(path, settings=given) as index:
+                options.freshen(self, index)
                 return index.text(self.place)
         with Index.open(paths[-1], settings=given) as index:
+            options.freshen(self, index)
             return index.text(self.place)

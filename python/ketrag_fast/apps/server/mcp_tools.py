@@ -44,6 +44,7 @@ from ketrag_fast.apps.server.options import ServerOptions, is_local
 from ketrag_fast.apps.server.replies import error_json
 from ketrag_fast.apps.server.service import Indexes, OpenIndex, Service
 from ketrag_fast.errors import KetragError, UnknownName
+from ketrag_fast.index.freshness import first_names
 from ketrag_fast.query.query import MOST_HOPS
 from ketrag_fast.query.themes.question import SURVEY, asks_about_the_whole
 from ketrag_fast.types import Match
@@ -400,7 +401,8 @@ class _Tools:
             if found.changes and not found.updated:
                 end = "they are being indexed" if found.is_pending else "`ketrag index` reads them"
                 count = counted(found.changes, "file")
-                notes.append(f"[{entry.name}: {count} changed since the index was built; {end}]")
+                named = f" ({first_names(found.files)})" if found.files else ""
+                notes.append(f"[{entry.name}: {count} changed since the index was built{named}; {end}]")
             elif found.reason is not None and not found.changes:
                 notes.append(f"[{entry.name}: changed files are not looked for; `ketrag search` reports why]")
         return notes

@@ -36,7 +36,7 @@ _MOST_CANDIDATES: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """What a settings file names outside its folder: the setting, its line, and the address or path."""
+    """An address, or a path outside its folder, that a settings file names, with the setting and its line."""
 
     setting: str
     line: int
@@ -67,7 +67,7 @@ class SettingsFile:
 
     @property
     def about(self) -> dict[str, str]:
-        """What a confirmation of the file belongs to: its path and its content."""
+        """The path and the hash of the content, which a confirmation of the file is stored for."""
         return {"file": os.path.realpath(self.path), "content": self.digest}
 
     @property
