@@ -20,7 +20,7 @@ import numpy as np
 
 from ketrag_fast import _core
 from ketrag_fast.kernels import sentence_spans
-from ketrag_fast.query.answer.quotes import rarity
+from ketrag_fast.query.answer.sentence_scores import rarity
 from ketrag_fast.query.plan import QueryPlan
 from ketrag_fast.query.ranking import Prepared, run
 from ketrag_fast.query.themes.clusters import I64, NO_THEME, Keywords, cluster

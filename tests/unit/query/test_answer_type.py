@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ketrag_fast.query.answer.quotes import AnswerType, answer_type, contains_type
+from ketrag_fast.query.answer.answer_types import AnswerType, answer_type, contains_type
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,12 @@ from ketrag_fast.query.answer.quotes import AnswerType, answer_type, contains_ty
         ("Who drew her hull?", "name"),
         ("Whose ship was the Maud?", "name"),
         ("What is a pemmican?", None),
+        ("How does the mill work?", "manner"),
         ("Wo starb Tom Crean?", None),
+        ("Wann starb Tom Crean?", "time"),
+        ("Сколько собак было на борту?", "number"),
+        ("船上有多少只狗？", "number"),
+        ("كم عدد الكلاب؟", "number"),
         ("", None),
     ],
 )
@@ -42,6 +47,8 @@ def test_the_type_of_a_question(question: str, wanted: AnswerType | None) -> Non
         ("name", "Her hull was drawn by Colin Archer.", True),
         ("name", "The Fram was drawn by someone.", False),
         ("name", "Somebody drew her.", False),
+        ("manner", "It works with the wind.", True),
+        ("time", "We meet at 14:30.", True),
     ],
 )
 def test_sentences_that_contain_a_type(wanted: AnswerType, sentence: str, contained: bool) -> None:

@@ -274,7 +274,9 @@ def test_the_command_without_a_model(
     out, err = capsys.readouterr()
     first, second = out.splitlines()[:2]
     assert first == "These are quotes from the passages, not an answer written by a model:"
-    assert second == "“The Fram drifted across the polar basin under Fridtjof Nansen.” [1]"
+    assert second == (
+        "“The Fram drifted across the polar basin under Fridtjof Nansen. She was built by Colin Archer.” [1]"
+    )
     assert "no language model" in err
     monkeypatch.delenv("KETRAG_LLM")
     assert main(["ask", "-i", str(folder), "--json", QUESTION]) == 0

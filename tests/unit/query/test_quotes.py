@@ -49,7 +49,9 @@ def test_the_form_of_a_verb_and_the_type_of_answer_count(tmp_path: Path) -> None
         for question in ("Where did Tom Crean die?", "When did Tom Crean die?"):
             quotes = index.ask(question).quotes
             assert ["died in Cork" in quote.text for quote in quotes] == [True], question
-        assert len(index.ask("What did Tom Crean open?").quotes) == 2, "at most two of a passage"
+        quotes = index.ask("What did Tom Crean open?").quotes
+        assert 1 <= len(quotes) <= 2, "at most two of a passage"
+        assert any("opened a public house" in quote.text for quote in quotes)
 
 
 def context_of(index: Index, question: str, rows: Sequence[tuple[float, str, str]]) -> Context:
@@ -69,7 +71,7 @@ def test_the_best_passages_are_quoted_although_others_share_words(index: Index) 
     rows = [(1.0, "", "The Maud was a ship."), (0.95, "", "It lies in the fjord.")]
     rows += [(0.5, "", f"Here is one {word}.") for word in rare]
     context = context_of(index, f"Where is the Maud: {', '.join(rare)}?", rows)
-    assert sorted(quote.number for quote in best_sentences(context)) == [1, 2]
+    assert sorted(quote.number for quote in best_sentences(context)[:2]) == [1, 2]
 
 
 def test_passages_far_behind_the_best_one_are_not_quoted(index: Index) -> None:
@@ -77,12 +79,11 @@ def test_passages_far_behind_the_best_one_are_not_quoted(index: Index) -> None:
     near = context_of(
         index, "Which sails of which harpoon?", [(1.0 - 0.01 * n, "", x) for n, x in enumerate(texts)]
     )
-    assert [quote.number for quote in best_sentences(near, 5)] == [1, 1, 2, 2, 3]
-    assert best_sentences(near)[0].text == "They sailed on."
+    assert [quote.text for quote in best_sentences(near, 5)] == texts, "neighbouring sentences are one quote"
     far = context_of(
         index, "Which sails of which harpoon?", [(1.0 - 0.5 * n, "", x) for n, x in enumerate(texts)]
     )
-    assert [quote.number for quote in best_sentences(far)] == [1, 1]
+    assert [quote.number for quote in best_sentences(far)] == [1]
     equal = context_of(index, "Which?", [(0.5, "", f"Sentence {n}.") for n in range(9)])
     assert [quote.number for quote in best_sentences(equal, 7)] == list(range(1, 8))
 
@@ -91,7 +92,7 @@ def test_a_sentence_that_answers_alone_is_quoted_alone(index: Index) -> None:
     """It has the terms of the question and the type of answer; a part of the terms is not enough."""
     rows = [(1.0, "", "They sailed to the pole with the dogs."), (0.99, "", "Dogs sailed on it.")]
     question = "When had they sailed to the pole with dogs?"
-    assert len(best_sentences(context_of(index, question, rows))) == 2
+    assert best_sentences(context_of(index, question, rows))[0].number == 1
     rows.append((0.98, "", "They sailed to the pole in 1911 with dogs."))
     assert [quote.number for quote in best_sentences(context_of(index, question, rows))] == [3]
     rows[2] = (0.98, "", "They were there in 1911.")
@@ -114,7 +115,7 @@ def test_a_passage_that_another_one_leads_to_comes_first(index: Index) -> None:
 def test_scores_that_are_not_positive_give_ranks(index: Index) -> None:
     """A cross-encoder's scores are logits."""
     rows = [(score, "", f"Sentence {n}.") for n, score in enumerate((-0.5, -2.0, -9.0))]
-    assert [quote.number for quote in best_sentences(context_of(index, "Which?", rows))] == [1]
+    assert [quote.number for quote in best_sentences(context_of(index, "Which?", rows))] == [1, 2]
     rows = [(score, "", f"Sentence {n}.") for n, score in enumerate((6.0, 5.5, -9.0))]
     assert [quote.number for quote in best_sentences(context_of(index, "Which?", rows))] == [1, 2]
 
@@ -179,3 +180,39 @@ def test_json(index: Index) -> None:
     first = told["quotes"][0]
     assert set(first) == {"number", "text", "document", "start", "end"}
     assert TEXTS[first["document"]][first["start"] : first["end"]] == first["text"]
+
+
+NOTES = [
+    (1.0, "Thesis todo", "- [ ] ask Lindqvist about the third reader\n- [x] rerun table 3.4"),
+    (
+        0.6,
+        "Mail",
+        "Dear Thomas,\n\nI asked Abebe Tessema; he has agreed to be the third reader.\n\nBest wishes",
+    ),
+    (0.5, "Diary", "Who will be the third reader of the thesis? The bike had a flat tyre."),
+]
+
+
+@pytest.mark.parametrize(
+    ("question", "start"),
+    [
+        ("Who will be the third reader of my thesis?", "I asked Abebe Tessema"),
+        ("Who has agreed to read the thesis, dear Thomas?", "I asked Abebe Tessema"),
+    ],
+)
+def test_a_statement_of_another_passage_is_before_tasks_greetings_and_questions(
+    index: Index, question: str, start: str
+) -> None:
+    """The first passage has the best score, but only a task that resembles the question."""
+    assert best_sentences(context_of(index, question, NOTES))[0].text.startswith(start)
+
+
+def test_a_quote_has_the_sentences_around_it_up_to_400_characters_and_no_heading(index: Index) -> None:
+    long = " ".join(f"Sentence number {n} tells of the ice and of the seals on it." for n in range(40))
+    text = f"{long}\n\n# The ship\n\nThe Maud was built. It had a mill. Jensen drew it."
+    quotes = best_sentences(context_of(index, "Who drew the Maud?", [(1.0, "", text)]), 1)
+    assert [quote.text for quote in quotes] == ["The Maud was built. It had a mill. Jensen drew it."]
+    question = "What does sentence number 20 tell of the seals?"
+    (quote,) = best_sentences(context_of(index, question, [(1.0, "", long)]), 1)
+    assert "Sentence number 20" in quote.text and 300 < len(quote.text) <= 400
+    assert quote.text == long[quote.start : quote.end]
