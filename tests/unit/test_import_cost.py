@@ -55,7 +55,7 @@ def modules(code: str, *arguments: str) -> set[str]:
         f"import sys\nbefore = set(sys.modules)\n{code}\nprint(*set(sys.modules) - before, file=sys.stderr)"
     )
     command = [sys.executable, "-c", lines, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment())
+    done = subprocess.run(command, input="", capture_output=True, text=True, check=True, env=environment())
     return set(done.stderr.splitlines()[-1].split())
 
 
@@ -123,4 +123,10 @@ def test_a_query_imports_no_numpy(index: str, name: str) -> None:
     places = {"INDEX": index, "FILE": str(min((POLAR / "articles").iterdir()))}
     names = {one.split(".")[0] for one in modules(RUN, *(places.get(word, word) for word in COMMANDS[name]))}
     assert "ketrag_fast" in names
+    assert "numpy" not in names
+
+
+def test_the_start_of_the_mcp_server_imports_no_numpy(index: str) -> None:
+    names = {one.split(".")[0] for one in modules(RUN, "mcp", "-i", index)}
+    assert "mcp" in names
     assert "numpy" not in names

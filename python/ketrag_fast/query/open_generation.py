@@ -156,11 +156,12 @@ class Opened:
     @property
     def answering(self) -> str | None:
         """Spec of the model that answers under these settings: an extractive model, the writer, or None."""
-        from ketrag_fast.models.cross_encoders import is_extractive
-
         spec = self.settings.answer_llm
-        if spec is not None and is_extractive(spec):
-            return spec
+        if spec is not None:
+            from ketrag_fast.models.cross_encoders import is_extractive
+
+            if is_extractive(spec):
+                return spec
         return None if self.writer is None else self.writer.spec
 
     @cached_property

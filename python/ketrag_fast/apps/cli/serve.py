@@ -243,7 +243,9 @@ class Mcp(Command):
         try:
             from ketrag_fast.apps.server.mcp_tools import create_mcp_app, over_pipes
             from ketrag_fast.apps.server.options import ServerOptions, parse_indexes
-            from ketrag_fast.apps.server.running import serve
+
+            if self.http:
+                from ketrag_fast.apps.server.running import serve
         except ImportError as error:
             raise _missing("mcp", error) from None
         if not 0 <= self.port <= _MOST_PORT:

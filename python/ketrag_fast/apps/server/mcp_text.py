@@ -16,7 +16,6 @@ from itertools import accumulate, groupby
 from typing import Any, Final
 
 from ketrag_fast.apps.cli.terminal import display_path, one_line, quote_source_lines
-from ketrag_fast.kernels import count_tokens
 from ketrag_fast.types import Answer, Context, Excerpt, Files, Hit, Hits, Match, Passage, Place, Theme, Themes
 from ketrag_fast.types.contexts import NOTHING_FITS
 from ketrag_fast.types.wording import counted
@@ -199,7 +198,7 @@ def read_reply(excerpt: Excerpt, tokens: int, paths: Paths) -> Reply:
     rows = excerpt.text.split("\n")
     heads = "\n".join(head for _, head in excerpt.heads)
     room = tokens - _LAST - _FENCES - _size(paths.head(excerpt)) - min(_size(heads), tokens // 2)
-    sizes = (count_tokens(rows) + 1).tolist()
+    sizes = [count + 1 for count in _token_counts(rows)]
     count = 0
     while count < len(rows) and sizes[count] <= room:
         room -= sizes[count]
@@ -292,7 +291,7 @@ def list_reply(
         one_line(f"{f'[{name}] ' if name else ''}{folder}/ {counted(count, 'file')}")
         for name, folder, count in rows
     ]
-    sizes = accumulate((count_tokens(lines) + 1).tolist())
+    sizes = accumulate(count + 1 for count in _token_counts(lines))
     shown = sum(size <= room for size in sizes)
     more = f"; {len(rows) - shown} more folders are not shown" if shown < len(rows) else ""
     below = paths.sources([own[0] for _, own in files if len(own)])
@@ -323,7 +322,7 @@ def themes_reply(themes: Themes, chosen: Theme | None, tokens: int) -> Reply:
         lines += [_theme(theme) for theme in chosen.themes]
         end = "read(path) shows a document, search finds passages"
         rows = [chosen.to_json()]
-    sizes = accumulate((count_tokens(lines) + 1).tolist())
+    sizes = accumulate(count + 1 for count in _token_counts(lines))
     shown = sum(size <= tokens - _LAST for size in sizes)
     left = f"; {len(lines) - shown} lines are not shown: raise max_tokens" if shown < len(lines) else ""
     text = "\n".join([*lines[:shown], f"[{end}{left}]"])
@@ -406,7 +405,7 @@ def _notes(warnings: Sequence[str], places: Sequence[Place]) -> list[str]:
 
 
 def _size(text: str) -> int:
-    return int(count_tokens([text])[0])
+    return _token_counts([text])[0]
 
 
 def _cut(text: str, tokens: int) -> str:
@@ -416,3 +415,10 @@ def _cut(text: str, tokens: int) -> str:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if _size(text[:middle]) <= tokens else (low, middle - 1)
     return text[:low]
+
+
+def _token_counts(texts: Sequence[str]) -> list[int]:
+    """Return the number of tokens of each text."""
+    from ketrag_fast.kernels import count_tokens  # imported here because it imports NumPy
+
+    return [int(count) for count in count_tokens(texts)]
