@@ -25,8 +25,9 @@ QUICK: Final = 2.0
 """Maximum predicted seconds of an update that runs before a query is answered."""
 LOOK: Final = 3.0
 """Maximum seconds to look up the files before a query: 100,000 take 0.2 s, and a hanging disk never ends."""
-_WAIT: Final = 1.0
-"""Maximum seconds to wait for another process that has just begun to change the index."""
+_WAIT: Final = 4.0
+_WAIT_ALWAYS: Final = 600.0
+"""Maximum seconds to wait for another process that has just begun to change the index, and with `always`."""
 _POLL: Final = 0.02
 LONGEST: Final = 4.0
 """Seconds after which an update before a query is stopped, because its prediction was wrong.
@@ -224,7 +225,8 @@ def _update(folder: Path, settings: Settings, changes: FileChanges, limit: float
 
     own = Settings(**{name: value for name, value in settings.given.items() if name in names("run")})
     keys = None if changes.needs_all else changes.keys
-    end = time.monotonic() + _WAIT
+    end = time.monotonic() + (_WAIT_ALWAYS if limit is None else _WAIT)
+    is_long = limit is not None and read_progress(Layout(folder)) is not None
     try:
         while True:
             try:
@@ -232,7 +234,7 @@ def _update(folder: Path, settings: Settings, changes: FileChanges, limit: float
                 build_index((), folder, own, progress=progress, refresh=True, changed=keys)
                 return None
             except IndexLocked:  # another process may be indexing the same changes
-                if time.monotonic() > end or read_progress(Layout(folder)) is not None:
+                if is_long or time.monotonic() > end:
                     return "another process is changing the index"
                 time.sleep(_POLL)
     except Cancelled:
