@@ -173,9 +173,9 @@ def test_a_list_of_values_costs_one_pass() -> None:
 
     def seconds(field: str, values: list[object]) -> float:
         condition, wanted = condition_of({field: {"$in": values}}), {*values}
-        began = time.perf_counter()
+        began = time.thread_time()
         found = columns.fitting(condition)
-        taken = time.perf_counter() - began
+        taken = time.thread_time() - began
         assert found.tolist() == [row[field] in wanted for row in rows]
         return taken
 
@@ -302,9 +302,9 @@ def test_long_filters_in_words_are_read_in_one_pass() -> None:
 
     def seconds(words: int) -> float:
         text = " or ".join(["a=1"] * words) + " " * 10_000
-        began = time.perf_counter()
+        began = time.thread_time()
         parse_filter(text)
-        return time.perf_counter() - began
+        return time.thread_time() - began
 
     few, many = (min(seconds(words) for _ in range(5)) for words in (100, 4_000))
     assert many < 400 * few
