@@ -218,6 +218,7 @@ def test_models_are_lent_to_an_index_with_the_same_embedder(state: IndexState, p
     opened, part = state.opened, state.restricted(A)
     assert module._lender(opened, part.folder) is opened and module._lender(opened, path) is opened
     change(path, add=documents("c"))
+    shutil.rmtree(Layout(path).generation(1))
     assert module._lender(opened, path) is opened, "the manifest of the current generation"
     for models in ({"embedder": {"fingerprint": "x"}}, {"other": 1}):
         manifest = replace(opened.generation.manifest, models=models)
@@ -294,6 +295,26 @@ def test_warming_reads_what_is_opened_next(
     assert warmed == [(state.opened, path, before)], "queries still used the old one"
     change(path, add=documents("d"))
     assert state.refresh() and len(warmed) == 1
+
+
+def test_building_for_a_query_ends_at_its_deadline(
+    state: IndexState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Expiring(Clock):
+        def __init__(self, seconds: float | None, queries: int) -> None:
+            assert (seconds, queries) == (50.0, 1), "one query, unless there are more"
+            super().__init__(seconds, queries)
+
+    monkeypatch.setattr(module, "Clock", Expiring)
+    callbacks: list[Any] = []
+    part = state.restricted(A)
+    monkeypatch.setattr(state, "restricted", lambda allow, progress: callbacks.append(progress) or part)
+    state.visible(Query("Which ship?", allow="team=a", deadline=50.0))
+    event = Event("copy", 1, None)
+    assert callbacks[0](event) is True
+    monkeypatch.setattr("time.monotonic", lambda: 1e18)
+    with pytest.raises(DeadlineExceeded):
+        callbacks[0](event)
 
 
 def test_the_deadline_of_queries_is_shared(state: IndexState, path: Path) -> None:

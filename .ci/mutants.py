@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Put small faults (mutants) into copies of the code, and list those that no test notices.
 
-    .venv/bin/python .ci/mutants AREA [--only '*_restrict*']      an area of AREAS, or mutants of it
-    .venv/bin/python .ci/mutants rust [--shard 2/10] [FILE ...]   files of rust/core, or a tenth of their mutants
+    .venv/bin/python .ci/mutants.py AREA [--only '*_restrict*']     an area of AREAS, or mutants of it
+    .venv/bin/python .ci/mutants.py rust [--shard 2/10] [FILE ...]  files of rust/core, or a tenth
 
-Run it by hand, with the environment of `make test`. It takes minutes to hours on one core. A mutant that survives
-must be killed by a test, or explained in mutants.txt next to this file; the command fails if one is not. mutmut does
-not change module-level code and functions with decorators, such as properties.
+Run it by hand, with the environment of `make test`. It takes minutes to hours on one core. A mutant that
+survives must be killed by a test, or explained in mutants.txt next to this file; the command fails if one is
+not. mutmut does not change module-level code and functions with decorators, such as properties.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ AREAS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     ),
     "unchanged": ("building/unchanged.py", ("unit/building/test_unchanged.py",)),
 }
-"""For each area its modules below python/ketrag_fast, and the files below tests/ that guard them: few and fast."""
+"""For each area its modules below python/ketrag_fast, and the few, fast files below tests/ that guard them.
+
+Names of parametrised tests must not have brackets, quotes or spaces: mutmut passes them to pytest.
+"""
 RUST: Final = ("rust/core/src/rank/**", "rust/core/src/search/**")
 
 
@@ -127,6 +130,8 @@ def _run_mutmut(only: list[str]) -> tuple[int, list[str]]:
     mutants = mutmut.collect_source_file_mutation_data(mutant_names=only)[0]
     survivors = []
     for file, name, code in mutants:
+        if code == 255:  # mutmut calls it a timeout
+            raise SystemExit(f"pytest does not find the tests of {name}: does one have an unusual name?")
         if mutmut.status_by_exit_code[code] in ("survived", "no tests", "suspicious"):
             changes = get_diff_for_mutant(name, path=file.path).splitlines()[2:]
             changed = [" ".join(line.split()) for line in changes if line[0] in "+-"]
@@ -142,11 +147,11 @@ def _run_mutmut(only: list[str]) -> tuple[int, list[str]]:
 
 
 def run_rust(files: Iterable[str], shard: str) -> tuple[int, list[str]]:
-    """Run cargo-mutants with the tests of the crate `core`; return the number, and a line for each survivor."""
+    """Run cargo-mutants with the tests of the crate `core`; return the number of mutants, and survivors."""
     tool = Path(sys.prefix) / "bin" / "cargo-mutants"
     if not tool.exists():
         install = ["cargo", "install", "--quiet", "--locked", "--debug", "--root", sys.prefix]
-        subprocess.run([*install, "cargo-mutants@27.1.0"], check=True)
+        subprocess.run([*install, "cargo-mutants@27.1.0"], check=True)  # noqa: S603 - ours
     command = [
         tool,
         "mutants",
@@ -161,7 +166,7 @@ def run_rust(files: Iterable[str], shard: str) -> tuple[int, list[str]]:
     ]
     for name in files:
         command += ["--file", name]
-    subprocess.run([*command, "--", "--lib"], cwd=ROOT)
+    subprocess.run([*command, "--", "--lib"], cwd=ROOT)  # noqa: S603 - ours
     outcomes = json.loads((WORK / "mutants.out" / "outcomes.json").read_text())["outcomes"]
     mutants = [one for one in outcomes if one["scenario"] != "Baseline"]
     missed = [one["scenario"]["Mutant"] for one in mutants if one["summary"] == "MissedMutant"]
