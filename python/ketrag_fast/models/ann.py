@@ -16,18 +16,17 @@ import hashlib
 import importlib.util
 import json
 import os
-import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ketrag_fast.base.installed import installed_version
 from ketrag_fast.errors import (
     BackendMissing,
     Cancelled,
@@ -163,7 +162,7 @@ class HnswGraph:
             seed=seed,
             bytes=aside.stat().st_size,
             checksum=_checksum(aside),
-            engine=f"hnswlib {version('hnswlib')}",
+            engine=f"hnswlib {installed_version('hnswlib')}",
         )
         replace_path(aside, path)
         return cls.open(path, meta)
@@ -183,7 +182,7 @@ class HnswGraph:
             index.load_index(str(path), max_elements=max(meta.count, 1))
         except RuntimeError as error:
             raise IndexIncompatible(
-                f"{path} cannot be read by hnswlib {version('hnswlib')}: {error}",
+                f"{path} cannot be read by hnswlib {installed_version('hnswlib')}: {error}",
                 hint="build the index again",
             ) from error
         if index.get_current_count() != meta.count:
@@ -244,6 +243,8 @@ def write(
     vectors: Floats, scratch: Path | None, seed: int, report: Report | None
 ) -> tuple[Path, NDArray[np.uint8]]:
     """Write the `GRAPH` of a stage to a new file in `scratch`; return it and its `RECORD`."""
+    import tempfile  # imported here because few indexes have such a graph
+
     with tempfile.NamedTemporaryFile(dir=scratch, suffix=".hnsw", delete=False) as file:
         path = Path(file.name)
     try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -93,6 +92,8 @@ class DocumentTexts:
             " ORDER BY source, place"
         )
         same: list[int] = []
+        from concurrent.futures import Future, ThreadPoolExecutor  # imported here because an edit needs none
+
         with ThreadPoolExecutor(1, thread_name_prefix="ketrag-texts") as pool:
             before: tuple[list[Any], Future[list[bytes | None]]] | None = None
             more = True
