@@ -218,6 +218,7 @@ PARTS: dict[str, dict[str, set[str]]] = {
         "channels": LEAVES | {"rank", "search", "generation"},
         # From recipes to contexts, by channels of any kind.
         "assemble": LEAVES | {"rank", "search", "generation", "channels"},
+        "shards": LEAVES | {"rank", "search", "generation", "channels", "assemble"},
     },
 }
 """Of crates with layers inside: each part at the root, and the parts that it may use."""

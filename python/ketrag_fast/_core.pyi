@@ -24,6 +24,7 @@ _Buffer = NDArray[Any] | bytes | memoryview
 _Report = Callable[[int, int], bool | None] | None
 
 __all__ = [
+    "Bundle",
     "Classifier",
     "Column",
     "Descriptions",
@@ -42,7 +43,10 @@ __all__ = [
     "Reply",
     "Request",
     "Searcher",
+    "Shard",
     "TermEncoder",
+    "Union",
+    "Weighting",
     "__version__",
     "append_strings",
     "betweenness",
@@ -289,6 +293,59 @@ class Searcher:
         lengths: Sequence[int],
         runs: Sequence[tuple[int, int]] | None = None,
     ) -> list[_Place]: ...
+
+# Rankings over several indexes (rust/py/src/shards.rs).
+_Totals = tuple[int, int, int, dict[int, int]]
+_Terms = tuple[list[str], list[str], list[str]]
+_Frequencies = tuple[list[tuple[str, int]], list[tuple[str, int]], list[tuple[str, int]]]
+_Nodes = list[tuple[str, float, int]]
+Leads = tuple[_Nodes, _Nodes, _Nodes, list[tuple[str, float]], str, list[tuple[str, float]], Sequence[float]]
+
+def sum_totals(totals: Sequence[_Totals]) -> _Totals: ...
+def question_terms(question: str, whole: _Totals) -> _Terms: ...
+def has_only_function_words(question: str, whole: _Totals) -> bool: ...
+
+@final
+class Weighting:
+    def __new__(cls, keywords: Sequence[tuple[str, float]], length: int, units: int) -> Weighting: ...
+    @staticmethod
+    def of(question: str, whole: _Totals, known: _Frequencies) -> Weighting: ...
+    @property
+    def keywords(self) -> list[tuple[str, float]]: ...
+
+@final
+class Bundle:
+    def __len__(self) -> int: ...
+    @property
+    def units(self) -> list[int]: ...
+
+@final
+class Union:
+    def __new__(
+        cls, bundles: Sequence[tuple[int, Bundle]], whole: _Totals, known: _Frequencies, is_final: bool
+    ) -> Union: ...
+    def rank(
+        self, request: Request, question: str, count: int, *, vector: _F32 | None = None
+    ) -> tuple[list[int], list[int], list[float], list[float], bool]: ...
+    def leads(self, request: Request, question: str, *, vector: _F32 | None = None) -> Leads: ...
+
+@final
+class Shard:
+    def __new__(cls, searcher: Searcher) -> Shard: ...
+    def totals(self) -> _Totals: ...
+    def term_counts(self, terms: _Terms) -> tuple[list[int], list[int], list[int]]: ...
+    def candidates(
+        self, weighting: Weighting, count: int, *, mask: Mask | None = None, seconds: float | None = None
+    ) -> Bundle: ...
+    def look_up(
+        self,
+        weighting: Weighting,
+        leads: Leads,
+        limits: tuple[int, int, int],
+        *,
+        mask: Mask | None = None,
+        seconds: float | None = None,
+    ) -> Bundle: ...
 
 # Queries that the core answers alone, and the HTTP front (rust/py/src/front.rs).
 @final

@@ -197,32 +197,32 @@ def test_a_missing_index_fails_and_changes_are_followed(cluster: RayCluster, tmp
 def test_a_replica_of_another_version_or_without_an_index(tmp_path: Path) -> None:
     build(tmp_path / "a", [document("d0")])
     with pytest.raises(ConfigError, match=r"the deployment 0\.0\.1"):
-        SearchReplica(str(tmp_path / "a"), {}, "0.0.1", 1.0)
+        SearchReplica({"a": str(tmp_path / "a")}, {}, "0.0.1", 1.0)
     from ketrag_fast._core import __version__
 
     with pytest.raises(IndexMissing):
-        SearchReplica(str(tmp_path / "b"), {}, __version__, 1.0)
+        SearchReplica({"b": str(tmp_path / "b")}, {}, __version__, 1.0)
 
 
 def test_a_generation_that_cannot_be_opened_leaves_the_open_one(tmp_path: Path) -> None:
     from ketrag_fast._core import __version__
 
     build(tmp_path / "a", [document("d0"), document("d1")])
-    replica = SearchReplica(str(tmp_path / "a"), {}, __version__, 60.0)
+    replica = SearchReplica({"a": str(tmp_path / "a")}, {}, __version__, 60.0)
     with Index.open(tmp_path / "a") as index:
         index.update(remove="d1")
     manifest = Layout(tmp_path / "a").generation(2) / "manifest.json"
     good = manifest.read_bytes()
     manifest.write_bytes(b"{" + good)
     replica._look()
-    assert replica._problem and replica._index.generation == 1
-    assert replica._index.retrieve(QUESTIONS[0], mode="bm25").passages
+    assert replica._problem and replica._opened["a"].generation == 1
+    assert replica._opened["a"].retrieve(QUESTIONS[0], mode="bm25").passages
     manifest.write_bytes(good)
     replica._look()
-    assert not replica._problem and replica._index.generation == 2
+    assert not replica._problem and replica._opened["a"].generation == 2
     replica.__del__()
     with pytest.raises(InputError, match="closed"):
-        replica._index.retrieve("x")
+        replica._opened["a"].retrieve("x")
 
 
 def test_what_an_application_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

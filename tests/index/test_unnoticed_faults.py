@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from ketrag_fast import Document, Index, Settings
-from ketrag_fast.errors import DeadlineExceeded
-from ketrag_fast.index import together
 from ketrag_fast.query import search
 from ketrag_fast.query.search import Snippets
 
@@ -81,27 +77,6 @@ def test_another_file_of_the_same_size_is_read(tmp_path: Path, seconds: int) -> 
     with Index.build(folder, tmp_path / "index") as index:
         (found,) = index.retrieve("What sailed south?", mode="bm25").passages
         assert "Maud" in found.text
-
-
-def test_indexes_share_one_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A query over two indexes takes at most its deadline, not the deadline for each."""
-    left: list[float] = []
-    retrieve = Index.retrieve
-
-    def slow(self: Index, query: str, **fields: Any) -> Any:
-        left.append(fields["deadline"])
-        time.sleep(0.3)
-        return retrieve(self, query, **{**fields, "deadline": 60.0})
-
-    with (
-        Index.build([Document("a", "The Fram sailed.")], tmp_path / "a") as a,
-        Index.build([Document("b", "The Maud sailed.")], tmp_path / "b") as b,
-    ):
-        monkeypatch.setattr(Index, "retrieve", slow)
-        together.retrieve({"a": a, "b": b}, "What sailed?", mode="bm25", deadline=30.0)
-        assert 0 < left[0] <= 30 and left[1] <= left[0] - 0.3
-        with pytest.raises(DeadlineExceeded):
-            together.retrieve({"a": a, "b": b}, "What sailed?", mode="bm25", deadline=0.2)
 
 
 @pytest.fixture(scope="module")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast import _core
 from ketrag_fast.errors import InputError
 from ketrag_fast.index.state import IndexState
-from ketrag_fast.query.plan import plan_query
+from ketrag_fast.query.plan import QueryPlan, plan_query
 from ketrag_fast.query.query import (
     Clock,
     Filter,
@@ -41,8 +41,14 @@ _PARTS = 3
 
 def retrieve(state: IndexState, query: str | Query, fields: QueryFields) -> Context:
     """Return the context of a query."""
-    state, query = state.visible(as_query(query, fields))
-    return run_plan(plan_query(state.opened, state.path, query), [query.text])[0][0]
+    query = as_query(query, fields)
+    return run_plan(plan(state, query), [query.text])[0][0]
+
+
+def plan(state: IndexState, query: Query) -> QueryPlan:
+    """Return the plan of a query over the documents that it allows."""
+    state, query = state.visible(query)
+    return plan_query(state.opened, state.path, query)
 
 
 def retrieve_many(
@@ -135,11 +141,18 @@ def search(
     grep: str | None = None,
 ) -> Hits:
     """Return the hits of a query."""
-    from ketrag_fast.index.annotations import description_for, descriptions_of
-    from ketrag_fast.query.search import Searcher
-
-    count = check_top(n)
     query = as_query(query, fields)
+    plan, hits = search_plan(state, query, check_top(n), glob, grep)
+    return hits(run_plan(plan, [query.text], quoted=False)[0][0])
+
+
+def search_plan(
+    state: IndexState, query: Query, count: int, glob: Globs, grep: str | None
+) -> tuple[QueryPlan, Callable[[Context], Hits]]:
+    """Return the plan of a search, and the function that makes its best `count` hits from a context."""
+    from ketrag_fast.index.annotations import description_for, descriptions_of
+    from ketrag_fast.query.search import Searcher, shown_words
+
     pattern = None if grep is None else pattern_of(grep)
     if query.top is None:
         query = replace(query, top=count * _PARTS)
@@ -147,12 +160,18 @@ def search(
         query = replace(query, budget=count * _PARTS * _TOKENS)
     folder = state.path
     state, query = state.visible(query)
-    hits = Searcher(state.opened, state.folder).search(state.path, query, count, glob, pattern)
-    described = descriptions_of(folder) if hits else {}
-    if not described:
-        return hits
-    rows = (replace(hit, description=description_for(hit.path or "", described)) for hit in hits)
-    return replace(hits, hits=tuple(rows))
+    searcher = Searcher(state.opened, state.folder)
+    plan = searcher.plan(state.path, query, glob, pattern)
+
+    def hits(context: Context) -> Hits:
+        found = searcher.hits(context, count, shown_words(plan, query.text, context))
+        described = descriptions_of(folder) if found else {}
+        if not described:
+            return found
+        rows = (replace(hit, description=description_for(hit.path or "", described)) for hit in found)
+        return replace(found, hits=tuple(rows))
+
+    return plan, hits
 
 
 def pattern_of(

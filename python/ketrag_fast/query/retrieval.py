@@ -61,7 +61,7 @@ def run_plan(
             vector = None if prepared.vectors is None else prepared.vectors[row]
             terms = None if prepared.terms is None else prepared.terms[row]
             explainer = Explainer(plan.opened, request, question, prepared.texts[row], vector, terms)
-        contexts = _contexts(plan, question, reply, explainer, prepared)
+        contexts = build_contexts(plan, question, reply, explainer, prepared)
         rows.append([add_reading(plan, readings[row], context) for context in contexts])
     if plan.neighbourhoods and quoted:
         from ketrag_fast.query.neighbours import add_quoted_sentences
@@ -71,7 +71,7 @@ def run_plan(
     return rows
 
 
-def _contexts(
+def build_contexts(
     plan: QueryPlan, question: str, reply: _core.Reply, explainer: Explainer | None, prepared: Prepared
 ) -> list[Context]:
     """Return one context per budget, built from the core's reply to one question.

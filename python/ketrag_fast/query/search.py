@@ -18,7 +18,6 @@ from ketrag_fast.query.mail_heads import sender_and_date
 from ketrag_fast.query.open_generation import FilterMask, Opened, mask_of
 from ketrag_fast.query.plan import QueryPlan, plan_query
 from ketrag_fast.query.query import Clock, Query, core_text
-from ketrag_fast.query.retrieval import run_plan
 from ketrag_fast.query.source_paths import SourceFile, SourcePaths, place_fields, without_part
 from ketrag_fast.systems.shared.stored_rows import languages_of, span_of
 from ketrag_fast.types import Context, Files, Hit, Hits, Match, Passage, Place
@@ -71,15 +70,8 @@ class Searcher:
 
     # ------------------------------------------------------------ ranked
 
-    def search(
-        self,
-        path: Path,
-        query: Query,
-        count: int,
-        globs: Globs,
-        pattern: _core.Pattern | None,
-    ) -> Hits:
-        """Return the best `count` passages for a query among those that match the globs and the pattern."""
+    def plan(self, path: Path, query: Query, globs: Globs, pattern: _core.Pattern | None) -> QueryPlan:
+        """Return the plan of a query for the passages that match the globs and the pattern."""
 
         def narrow(filtered: FilterMask | None, clock: Clock) -> FilterMask | None:
             mask = self._units(None if filtered is None else filtered.mask, globs)
@@ -90,9 +82,7 @@ class Searcher:
             return filtered if mask is None else mask_of(mask)
 
         narrows = globs is not None or pattern is not None
-        plan = plan_query(self.opened, path, query, narrow=narrow if narrows else None)
-        context = run_plan(plan, [query.text], quoted=False)[0][0]
-        return self.hits(context, count, shown_words(plan, query.text, context))
+        return plan_query(self.opened, path, query, narrow=narrow if narrows else None)
 
     def hits(self, context: Context, count: int, ranked: str) -> Hits:
         """Return the first `count` passages of a context as hits.

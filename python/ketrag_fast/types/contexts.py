@@ -208,6 +208,7 @@ class Context:
             left out, marks that were read as text.
         replaced: words of the query that no document has, with the similar words that were searched for.
         unknown: if there are no passages, all words of the query that no document has.
+        missing: of a query over several indexes, the names of those that did not answer in time.
 
     Examples:
         >>> context = index.retrieve("Who sailed the Fram?", mode="bm25", budget=100)
@@ -234,6 +235,7 @@ class Context:
     notes: tuple[str, ...] = ()
     replaced: Mapping[str, str] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form that the command prints."""
@@ -254,6 +256,7 @@ class Context:
             "warnings": list(self.warnings),
             "fitting": self.fitting,
             **reading_json(self.notes, self.replaced, self.unknown),
+            **({"missing": list(self.missing)} if self.missing else {}),
         }
 
 

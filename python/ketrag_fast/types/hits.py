@@ -198,7 +198,8 @@ class Hits(Items[Hit]):
 
     `reason` is why there are no hits (as in `Context`), or `below_min_score`; `nothing_fits` is whether no
     hit is relevant enough to answer the query; `warnings` are the warnings of the query. `notes`, `replaced`
-    and `unknown` describe how the query was read (as in `Context`).
+    and `unknown` describe how the query was read, and `missing` names the indexes that did not answer in time
+    (as in `Context`).
 
     Examples:
         >>> hits = index.search("Who sailed the Maud?", n=1)
@@ -216,6 +217,7 @@ class Hits(Items[Hit]):
     notes: tuple[str, ...] = ()
     replaced: Mapping[str, str] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
 
     def _all(self) -> Sequence[Hit]:
         return self.hits
@@ -236,6 +238,7 @@ class Hits(Items[Hit]):
             "generation": self.generation,
             "warnings": list(self.warnings),
             **reading_json(self.notes, self.replaced, self.unknown),
+            **({"missing": list(self.missing)} if self.missing else {}),
         }
 
 

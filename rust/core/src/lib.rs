@@ -75,3 +75,4 @@ pub mod graph;
 pub mod assemble;
 pub mod channels;
 pub mod generation;
+pub mod shards;

@@ -30,6 +30,7 @@ mod graphs;
 mod readers;
 mod request;
 mod searcher;
+mod shards;
 mod strings;
 mod text;
 mod vectors;
@@ -77,6 +78,10 @@ pub mod _core {
     use super::request::{PyMask, PyPrinted, PyReply, PyRequest};
     #[pymodule_export]
     use super::searcher::PySearcher;
+    #[pymodule_export]
+    use super::shards::{
+        has_only_function_words, question_terms, sum_totals, PyBundle, PyShard, PyUnion, PyWeighting,
+    };
     #[pymodule_export]
     use super::strings::{
         append_strings, label_titles, merge_strings, restore_strings, slice_strings, smallest_hashes,

@@ -85,7 +85,7 @@ class Ask(Command):
             if mode not in (None, "survey"):
                 raise ConfigError(f"--survey contradicts --mode {mode}", hint="leave out one of them")
             settings = settings.having(mode="survey")
-        from ketrag_fast.index.together import ask
+        from ketrag_fast.index.indexes import Indexes
         from ketrag_fast.query.themes.question import asks_about_the_whole
 
         shown = _Screen(self.explain, settings.top) if not self.json else None
@@ -93,8 +93,7 @@ class Ask(Command):
             self._require_model_for_kind(next(iter(indexes.values())))
             if self.explain:
                 options.only_index(indexes, "--explain")
-            answer = ask(
-                indexes,
+            answer = Indexes(indexes).ask(
                 self.question,
                 fields={"explain": self.explain or html is not None, "literal": self.literal},
                 tokens=self.answer_tokens,

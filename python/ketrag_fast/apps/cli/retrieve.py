@@ -79,14 +79,14 @@ class Retrieve(Command):
                 return self._many(options.only_index(indexes, "--queries"), lines)
         options.require_text(self.question)
         html = output.page_path(self.html)
-        from ketrag_fast.index.together import retrieve
+        from ketrag_fast.index.indexes import Indexes
 
         with options.searched_indexes(self, settings) as indexes:
             if self.explain:
                 options.only_index(indexes, "--explain")
             how: QueryFields = {"hops": self.hops, "literal": self.literal}
             how["explain"] = self.explain or html is not None
-            context = retrieve(indexes, self.question, **how)
+            context = Indexes(indexes).retrieve(self.question, **how)
             if html is not None:
                 from ketrag_fast.apps.cli.context_page import write_context
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
@@ -80,16 +79,16 @@ class Search(Command):
         """Print the hits; return 1 if there are none."""
         options.require_text(self.question)
         given = options.query_settings_of(self)
-        found = []
-        for name, path in options.searched_paths(self).items():
-            from ketrag_fast.index import Index
+        how: QueryFields = {"hops": self.hops, "literal": self.literal}
+        from ketrag_fast.index.indexes import Indexes
 
-            with Index.open(path, settings=given, deadline=given.deadline) as index:
-                options.freshen(self, index)
-                how: QueryFields = {"hops": self.hops, "literal": self.literal}
-                hits = index.search(self.question, self.n, glob=self.glob or None, grep=self.grep, **how)
-            found.append(hits if name is None else hits.of_index(name))
-        return self._show(found[0] if len(found) == 1 else merge_hits(found, self.n))
+        with options.searched_indexes(self, given) as indexes:
+            hits = Indexes(indexes).search(
+                self.question, self.n, glob=self.glob or None, grep=self.grep, **how
+            )
+            if len(indexes) == 1 and (name := next(iter(indexes))) is not None:
+                hits = hits.of_index(name)
+        return self._show(hits)
 
     def _show(self, hits: Hits) -> int:
         code = 0 if hits else 1
@@ -114,28 +113,6 @@ class Search(Command):
                     "this may be a question about the whole: `ketrag ask --survey` reads more documents"
                 )
         return code
-
-
-def merge_hits(found: Sequence[Hits], count: int) -> Hits:
-    """Merge the hits of several indexes by score, which has the same scale in all of them."""
-    from ketrag_fast.types import Hits
-    from ketrag_fast.types.contexts import NOTHING_FITS, merged_reading
-
-    hits = sorted((hit for hits in found for hit in hits), key=lambda hit: -hit.score)[:count]
-    first = next((hits for hits in found if hits), found[0])
-    nothing_fits = bool(hits) and all(one.nothing_fits for one in found if one)
-    warnings = dict.fromkeys(warning for one in found for warning in one.warnings)
-    if not nothing_fits:
-        warnings.pop(NOTHING_FITS, None)  # another index has what fits
-    return Hits(
-        first.query,
-        first.mode,
-        tuple(replace(hit, rank=rank) for rank, hit in enumerate(hits, 1)),
-        None if hits else first.reason,
-        tuple(warnings),
-        nothing_fits=nothing_fits,
-        **merged_reading(found),
-    )
 
 
 def path_of(place: Place) -> str:

@@ -22,7 +22,6 @@ from pydantic import Field, ValidationError
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
-from ketrag_fast.apps.cli.search import merge_hits
 from ketrag_fast.apps.server.guard import Guard
 from ketrag_fast.apps.server.mcp_pipes import RequestIds, serve_pipes
 from ketrag_fast.apps.server.mcp_text import (
@@ -42,9 +41,10 @@ from ketrag_fast.apps.server.mcp_text import (
 )
 from ketrag_fast.apps.server.options import ServerOptions, is_local
 from ketrag_fast.apps.server.replies import error_json
-from ketrag_fast.apps.server.service import Indexes, OpenIndex, Service
+from ketrag_fast.apps.server.service import OpenIndex, OpenIndexes, Service
 from ketrag_fast.errors import KetragError, UnknownName
 from ketrag_fast.index.freshness import first_names
+from ketrag_fast.index.indexes import Indexes
 from ketrag_fast.query.query import MOST_HOPS
 from ketrag_fast.query.themes.question import SURVEY, asks_about_the_whole
 from ketrag_fast.types import Match
@@ -152,7 +152,7 @@ class _Server(MCPServer[Any]):
         return " ".join(dict.fromkeys(found))
 
 
-def create_mcp_server(indexes: Indexes, *, local: bool) -> MCPServer[Any]:
+def create_mcp_server(indexes: OpenIndexes, *, local: bool) -> MCPServer[Any]:
     """Return an MCP server with the tools over some indexes. Other machines get ids instead of paths."""
     from ketrag_fast import __version__
 
@@ -197,7 +197,7 @@ def _about(entry: OpenIndex) -> str:
 class _Tools:
     """The tools. Names, parameters and docstrings are what an assistant reads."""
 
-    def __init__(self, indexes: Indexes, local: bool) -> None:
+    def __init__(self, indexes: OpenIndexes, local: bool) -> None:
         self._indexes = indexes
         self._paths = Paths(local)
 
@@ -222,13 +222,8 @@ class _Tools:
         """
         fields: dict[str, Any] = {"hops": hops, "filter": filter, "min_score": min_score}
         fields |= {"newest": newest or None, "literal": literal}
-        found = {
-            entry.name: entry.index.search(query, limit, glob=glob, **fields) for entry in self._chosen(index)
-        }
-        if len(found) == 1:
-            hits = found.popitem()[1]
-        else:
-            hits = merge_hits([own.of_index(name) for name, own in found.items()], limit)
+        chosen = {entry.name: entry.index for entry in self._chosen(index)}
+        hits = Indexes(chosen).search(query, limit, glob=glob, **fields)
         return search_reply(hits, limit, max_tokens, self._paths).noting(_hint(query))
 
     def read(
@@ -436,7 +431,7 @@ def over_pipes(options: ServerOptions) -> None:
     """Serve on standard input and output until the client closes them."""
 
     async def run() -> None:
-        indexes = Indexes(options)
+        indexes = OpenIndexes(options)
         async with indexes.fresh(options.refresh_seconds):
             await serve_pipes(create_mcp_server(indexes, local=True))
         indexes.close()

@@ -58,7 +58,7 @@ class OpenIndex:
         return took
 
 
-class Indexes:
+class OpenIndexes:
     """The indexes of a service by name."""
 
     def __init__(self, options: ServerOptions) -> None:
@@ -147,7 +147,7 @@ class Service:
         self.token = token
         if token is not None:
             Key(token)  # redacted from now on in all output
-        self.indexes = Indexes(options)
+        self.indexes = OpenIndexes(options)
         self.metrics = Metrics()
         self.ready = False
         self.stopping = False

@@ -2,14 +2,14 @@
 
 use crate::assemble::recipe::{Recipe, Rollover, Share};
 use crate::assemble::vote::Vote;
-use crate::assemble::vote::{Join, Task};
+use crate::assemble::vote::{not_one_list, Join, Task};
 use crate::channels::{find, print_ranked, Channel, List, Options, Printed, Room, Scratch, Section};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::search::fill::{FillPolicy, OversizePolicy};
 use crate::search::fusion::fuse;
 use crate::search::render::{Row, Style};
-use crate::sparse::Mask;
+use crate::sparse::{Mask, Scored};
 use std::sync::Arc;
 
 /// All joins. To add one, write a file with a [`Join`] and list it here.
@@ -68,6 +68,11 @@ impl Request {
         self.recipe.name()
     }
 
+    /// Return whether one of several equal or nearly equal units is printed.
+    pub fn is_once(&self) -> bool {
+        self.once
+    }
+
     pub fn budgets(&self) -> &[u64] {
         &self.budgets
     }
@@ -110,32 +115,49 @@ impl Join for Fuse {
     }
 
     fn print(&self, task: &Task<'_, '_>, scratch: &mut Scratch, progress: &Progress) -> Result<Vec<Printed>> {
-        let voices: Vec<&dyn Channel> = task
-            .channels
-            .iter()
-            .zip(task.recipe.shares())
-            .filter(|(_, share)| share.part > 0.0)
-            .map(|(channel, _)| *channel)
-            .collect();
+        let voices = voices(task);
         let each_budget = voices.iter().any(|channel| channel.depends_on_budget());
         let list = List { channel: task.recipe.name(), style: Style::Cited, each_budget };
         let room =
             Room { budgets: task.budgets, units: task.most, alone: true, joined: true, ..Room::default() };
         print_ranked(task.query, &room, list, progress, &mut |wanted, budget| {
-            let depth = wanted.max(DEPTH);
-            let lists = voices
-                .iter()
-                .map(|channel| {
-                    let ranked = channel.rank(task.query, depth, budget, scratch, progress)?;
-                    Ok(ranked.iter().map(|s| s.id).collect())
-                })
-                .collect::<Result<Vec<Vec<u32>>>>()?;
-            let lists: Vec<&[u32]> = lists.iter().map(Vec::as_slice).collect();
-            let mut fused = fuse(&lists, CONSTANT)?;
-            fused.truncate(wanted);
-            Ok(fused)
+            fused(task, &voices, (wanted, budget), scratch, progress)
         })
     }
+
+    fn rank(
+        &self,
+        task: &Task<'_, '_>,
+        wanted: usize,
+        scratch: &mut Scratch,
+        progress: &Progress,
+    ) -> Result<Vec<Scored>> {
+        fused(task, &voices(task), (wanted, 0), scratch, progress)
+    }
+}
+
+/// Return the channels that have a share.
+fn voices<'a>(task: &Task<'a, '_>) -> Vec<&'a dyn Channel> {
+    let shares = task.channels.iter().zip(task.recipe.shares());
+    shares.filter(|(_, share)| share.part > 0.0).map(|(channel, _)| *channel).collect()
+}
+
+fn fused(
+    task: &Task<'_, '_>,
+    voices: &[&dyn Channel],
+    (wanted, budget): (usize, u64),
+    scratch: &mut Scratch,
+    progress: &Progress,
+) -> Result<Vec<Scored>> {
+    let ids = |channel: &&dyn Channel| {
+        let ranked = channel.rank(task.query, wanted.max(DEPTH), budget, scratch, progress)?;
+        Ok(ranked.iter().map(|s| s.id).collect())
+    };
+    let lists = voices.iter().map(ids).collect::<Result<Vec<Vec<u32>>>>()?;
+    let lists: Vec<&[u32]> = lists.iter().map(Vec::as_slice).collect();
+    let mut fused = fuse(&lists, CONSTANT)?;
+    fused.truncate(wanted);
+    Ok(fused)
 }
 
 // The join `shares`: each channel prints a section within its share of the budget (KET-RAG, Algorithm 4).
@@ -159,6 +181,19 @@ impl Join for Shares {
             return alone(task, *channel, scratch, progress);
         }
         task.budgets.iter().map(|&budget| several(task, budget, scratch, progress)).collect()
+    }
+
+    fn rank(
+        &self,
+        task: &Task<'_, '_>,
+        wanted: usize,
+        scratch: &mut Scratch,
+        progress: &Progress,
+    ) -> Result<Vec<Scored>> {
+        match task.channels {
+            [channel] => channel.rank(task.query, wanted, 0, scratch, progress),
+            _ => Err(not_one_list(task)),
+        }
     }
 }
 

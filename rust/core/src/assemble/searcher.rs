@@ -9,6 +9,7 @@ use crate::error::{caught, Error, Result};
 use crate::generation::{Arrays, Parts};
 use crate::progress::Progress;
 use crate::rank::relevance::{falling, nothing_fits, Evidence};
+use crate::sparse::{Mask, Scored};
 use crate::text::bpe::Encoding;
 use self_cell::self_cell;
 use std::collections::BTreeMap;
@@ -141,6 +142,29 @@ impl Searcher {
             }
         }
         Ok(reply)
+    }
+
+    /// Return the best `count` units that pass a mask, for a mode that ranks one list of units. The mask replaces
+    /// that of the request.
+    pub fn rank(
+        &self,
+        request: &Request,
+        question: Question<'_>,
+        (count, mask): (usize, Option<&Mask>),
+        scratch: &mut Scratch,
+        progress: &Progress,
+    ) -> Result<Vec<Scored>> {
+        self.with_parts(|parts| {
+            if parts.is_empty() {
+                return Ok(Vec::new());
+            }
+            let channels = chosen_channels(parts, request, &[])?;
+            let (recipe, options) = (&request.recipe, &request.options);
+            let query =
+                Query::new(recipe.name(), question, parts, &self.printers, options, request.policy, mask);
+            let task = Task { query: &query, recipe, channels: &channels, budgets: &[], most: count };
+            request.join.rank(&task, count, scratch, progress)
+        })
     }
 
     /// Return why the named channel gave each of these units its rank for the same query, or nothing if the

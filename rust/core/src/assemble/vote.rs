@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::search::fill::{FillPolicy, OversizePolicy};
 use crate::search::render::{Context, Row, Style};
+use crate::sparse::Scored;
 use std::collections::BTreeMap;
 
 /// The empty line between two sections, which is one token.
@@ -291,4 +292,20 @@ pub trait Join: Sync {
 
     /// Return a context for each of the task's budgets.
     fn print(&self, task: &Task<'_, '_>, scratch: &mut Scratch, progress: &Progress) -> Result<Vec<Printed>>;
+
+    /// Return the best `wanted` units of a mode that prints one list of units, best first.
+    fn rank(
+        &self,
+        task: &Task<'_, '_>,
+        _wanted: usize,
+        _scratch: &mut Scratch,
+        _progress: &Progress,
+    ) -> Result<Vec<Scored>> {
+        Err(not_one_list(task))
+    }
+}
+
+/// Return the error of a mode that prints more than one list of units.
+pub(super) fn not_one_list(task: &Task<'_, '_>) -> Error {
+    Error::input(format!("mode {} does not rank one list of units", task.recipe.name()))
 }

@@ -23,7 +23,7 @@ pub use channel::Channel;
 pub use given::Given;
 pub use options::{Options, Value};
 pub use print::{print_ranked, List, Printed, Room, Section};
-pub use query::{evidence, Printers, Query, Question, Ranking};
+pub use query::{evidence, need, Printers, Query, Question, Ranking};
 pub use scratch::Scratch;
 
 pub use crate::rank::walk::explain::Reason;

@@ -54,6 +54,11 @@ impl Arrays {
         Self { by_name, by_blocks, weights: OnceLock::new() }
     }
 
+    /// Return arrays in memory, of units whose rarities are counted over a larger collection.
+    pub fn weighted(arrays: Vec<(String, Held)>, weights: Weights) -> Self {
+        Self { weights: OnceLock::from(weights), ..Self::new(arrays, false) }
+    }
+
     pub fn by_blocks(&self) -> bool {
         self.by_blocks
     }

@@ -247,6 +247,16 @@ impl<'a> Parts<'a> {
         })
     }
 
+    /// Return the two numbers that are equal for units of equal text, if the index has them.
+    pub fn unit_keys(&self, unit: u32) -> Result<Option<[u64; 2]>> {
+        if !self.arrays.has("units.unit_keys") {
+            return Ok(None);
+        }
+        let keys: Items<'a, u64> = self.arrays.lazy("units.unit_keys")?;
+        let at = 2 * unit as usize;
+        Ok((at + 1 < keys.len()).then(|| keys.pair(at)))
+    }
+
     /// Return the documents and their texts.
     pub fn documents(&self) -> Result<&Documents<'a>> {
         once(&self.documents, || Documents::new(self.arrays))

@@ -4,7 +4,7 @@
 
 use crate::error::{Error, Result};
 use crate::items::Items;
-use crate::rank::links_weights::{Counts, Saturations, SharedStrings, Weights};
+use crate::rank::links_weights::{Counts, Saturations, SharedStrings, Weights, Whole};
 use crate::rank::sentence_rows::SentenceRows;
 use crate::sparse::CsrView;
 use crate::store::MappedArray;
@@ -94,12 +94,14 @@ pub struct LinksView<'a> {
     pub keyword_idf: Items<'a, f64>,
     pub name_idf: Items<'a, f64>,
     pub subject_idf: Items<'a, f64>,
-    languages: Languages,
+    /// What the weights are counted over, if it is more than these units.
+    pub whole: Option<&'a Whole>,
+    pub(crate) languages: Languages,
 }
 
 /// Distinct languages, ascending.
 #[derive(Debug, Clone, Copy)]
-struct Languages {
+pub(crate) struct Languages {
     list: [Language; MOST_LANGUAGES],
     count: usize,
 }
@@ -178,6 +180,7 @@ impl<'a> LinksView<'a> {
             keyword_idf: weights.keyword_idf.values(),
             name_idf: weights.name_idf.values(),
             subject_idf: weights.subject_idf.values(),
+            whole: weights.whole.as_ref(),
             languages: Languages::new(source.optional(LANGUAGES)?)?,
         };
         view.check_lengths()?;
@@ -235,6 +238,28 @@ impl<'a> LinksView<'a> {
     #[inline]
     pub fn units(&self) -> usize {
         self.unit_subject.len()
+    }
+
+    /// Return the number of units that document frequencies are counted over.
+    #[inline]
+    pub fn population(&self) -> usize {
+        self.whole.map_or(self.units(), |whole| whole.units)
+    }
+
+    /// Return the numbers of units that have each keyword, name or subject, if they are counted over more than
+    /// these units.
+    #[inline]
+    pub fn frequencies(&self) -> [Option<&'a [u64]>; 3] {
+        self.whole.map_or([None; 3], |whole| {
+            let [keywords, names, subjects] = &whole.frequencies;
+            [Some(keywords), Some(names), Some(subjects)]
+        })
+    }
+
+    /// Return the number of units that have or mention a subject, counted over the same units as `population`.
+    pub fn subject_frequency(&self, subject: u32) -> usize {
+        let own = || self.subject_units.range(subject as usize).len();
+        self.frequencies()[2].map_or_else(own, |counts| counts[subject as usize] as usize)
     }
 
     /// Return the subjects that a unit has or mentions, ascending.

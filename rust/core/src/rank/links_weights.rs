@@ -3,6 +3,7 @@
 use crate::error::{caught, Error, Result};
 use crate::items::Items;
 use crate::memory::zeros;
+use crate::rank::moments::Moments;
 use crate::store::{Compose, Kind, MappedArray, Shape, Unpacked};
 use crate::text::languages::{Language, Script};
 use crate::text::strings::Strings;
@@ -33,9 +34,13 @@ pub struct Saturations {
 impl Saturations {
     /// Compute the table for the lengths of all units.
     pub fn new(lengths: &[u32]) -> Result<Self> {
-        // The sum is exact: a sum of integers below 2^53.
-        let sum: f64 = lengths.iter().map(|&length| f64::from(length)).sum();
-        let mean = (sum / lengths.len().max(1) as f64).max(1e-9);
+        Self::of_total(lengths.iter().map(|&length| u64::from(length)).sum(), lengths.len())
+    }
+
+    /// Compute the table for `units` units that have `total` keywords, counting repetitions.
+    pub fn of_total(total: u64, units: usize) -> Result<Self> {
+        // Both are exact: integers below 2^53.
+        let mean = (total as f64 / units.max(1) as f64).max(1e-9);
         let mut table = zeros::<f64>(LENGTHS * TIMES, "the table of saturations")?;
         for (at, value) in table.iter_mut().enumerate() {
             *value = divided(mean, (at % LENGTHS) as u32, (at / LENGTHS) as u32);
@@ -103,6 +108,40 @@ pub struct Weights {
     pub keyword_idf: Idf,
     pub name_idf: Idf,
     pub subject_idf: Idf,
+    /// If the units are candidates from several indexes: what their statistics are counted over.
+    pub whole: Option<Whole>,
+}
+
+/// Statistics of a collection of which only some units are at hand: the candidates from several indexes.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Whole {
+    pub units: usize,
+    pub documents: usize,
+    /// Number of keywords of all units, counting repetitions.
+    pub length: u64,
+    /// Number of units of each language; empty if all are English.
+    pub languages: BTreeMap<u8, u64>,
+    /// Number of units that have each keyword, that have each name, and that have or mention each subject.
+    pub frequencies: [Vec<u64>; 3],
+    /// Moments of the BM25 scores of all units that match the query.
+    pub matches: Option<Moments>,
+}
+
+impl Whole {
+    /// Return the weights of a vocabulary from the document frequencies of its keywords, names and subjects.
+    pub fn weigh(self, keywords: Strings<'_>, frequencies: [Vec<u64>; 3]) -> Result<Weights> {
+        let [keyword_units, name_units, subject_units] = &frequencies;
+        let plain = OfCounts::new(self.units, None);
+        let by_language = ByLanguage::of(self.languages.iter().map(|(&number, &count)| (number, count)))?;
+        let of_keywords = OfCounts::new(self.units, by_language);
+        Ok(Weights {
+            saturations: Saturations::of_total(self.length, self.units)?,
+            keyword_idf: Idf::Whole(of_keywords.of_frequencies(keyword_units, 0, Some(keywords))),
+            name_idf: Idf::Whole(plain.of_frequencies(name_units, 0, None)),
+            subject_idf: Idf::Whole(plain.of_frequencies(subject_units, 0, None)),
+            whole: Some(Self { frequencies, ..self }),
+        })
+    }
 }
 
 impl Weights {
@@ -114,6 +153,7 @@ impl Weights {
             keyword_idf: Idf::new(of_keywords, &counts.keyword_units, Some(&counts.keywords))?,
             name_idf: Idf::new(plain.clone(), &counts.name_units, None)?,
             subject_idf: Idf::new(plain, &counts.subject_units, None)?,
+            whole: None,
         })
     }
 }
@@ -160,8 +200,13 @@ impl OfCounts {
 
     /// Return the idf of adjacent rows. `first` is the number of the first row.
     fn of_rows(&self, indptr: &[u64], first: usize, words: Option<Strings<'_>>) -> Vec<f64> {
-        let idf = |(at, row): (usize, &[u64])| {
-            let df = row[1].saturating_sub(row[0]);
+        let frequencies: Vec<u64> = indptr.windows(2).map(|row| row[1].saturating_sub(row[0])).collect();
+        self.of_frequencies(&frequencies, first, words)
+    }
+
+    /// Return the idf of adjacent rows with these numbers of units.
+    fn of_frequencies(&self, frequencies: &[u64], first: usize, words: Option<Strings<'_>>) -> Vec<f64> {
+        let idf = |(at, &df): (usize, &u64)| {
             let own = self.by_language.as_ref().zip(words);
             own.and_then(|(languages, words)| languages.idf(self.n, words.get(first + at), df))
                 .unwrap_or_else(|| {
@@ -169,7 +214,7 @@ impl OfCounts {
                     known.unwrap_or_else(|| inverse_document_frequency(self.n, df))
                 })
         };
-        indptr.windows(2).enumerate().map(idf).collect()
+        frequencies.iter().enumerate().map(idf).collect()
     }
 }
 
@@ -184,13 +229,18 @@ struct ByLanguage {
 impl ByLanguage {
     /// `None` if the index has fewer than two languages.
     fn new(unit_language: &[u8]) -> Result<Option<Self>> {
-        let mut units = [0usize; 256];
+        let mut units = [0u64; 256];
         unit_language.iter().for_each(|&number| units[usize::from(number)] += 1);
+        Self::of((0u8..=255).zip(units))
+    }
+
+    /// Like [`ByLanguage::new`], from the number of units of each language.
+    fn of(units: impl Iterator<Item = (u8, u64)>) -> Result<Option<Self>> {
         let (mut of_code, mut whole) = (BTreeMap::new(), 0);
-        for (number, &count) in (0u8..=255).zip(&units).filter(|(_, &count)| count > 0) {
+        for (number, count) in units.filter(|&(_, count)| count > 0) {
             let language = Language::numbered(number)?;
-            of_code.insert(language.code(), count);
-            whole += if language.marks_latin() { 0 } else { count };
+            of_code.insert(language.code(), count as usize);
+            whole += if language.marks_latin() { 0 } else { count as usize };
         }
         Ok((of_code.len() >= 2).then_some(Self { of_code, whole }))
     }

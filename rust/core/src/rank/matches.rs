@@ -25,6 +25,8 @@ pub enum Sought<'a> {
     /// BM25 over keywords (ids ascending). If shares are given, each keyword's part of the score is
     /// multiplied by its share.
     Keywords { links: &'a LinksView<'a>, keywords: &'a [u32], shares: Option<&'a [f64]> },
+    /// BM25 over keywords (ids ascending) with these weights: idf times share.
+    Weighted { links: &'a LinksView<'a>, keywords: &'a [u32], weights: &'a [f64] },
     /// Learned term weights, in an index of `units` units.
     Terms { weighed: &'a Weighed<'a>, units: usize },
 }
@@ -32,7 +34,7 @@ pub enum Sought<'a> {
 impl Sought<'_> {
     fn units(&self) -> usize {
         match self {
-            Self::Keywords { links, .. } => links.units(),
+            Self::Keywords { links, .. } | Self::Weighted { links, .. } => links.units(),
             Self::Terms { units, .. } => *units,
         }
     }
@@ -40,7 +42,9 @@ impl Sought<'_> {
     /// Return an upper bound of the number of matches.
     fn most(&self) -> usize {
         let (rows, ids) = match self {
-            Self::Keywords { links, keywords, .. } => (&links.keyword_units, *keywords),
+            Self::Keywords { links, keywords, .. } | Self::Weighted { links, keywords, .. } => {
+                (&links.keyword_units, *keywords)
+            }
             Self::Terms { weighed, .. } => (&weighed.postings.units, weighed.query.terms),
         };
         ids.iter().map(|&x| rows.range(x as usize).len()).sum::<usize>().min(self.units())
@@ -109,14 +113,17 @@ pub fn each_group(
 ) -> Result<()> {
     match sought {
         Sought::Keywords { links, keywords, shares } => {
+            let weight =
+                |(k, &x): (usize, &u32)| links.keyword_idf[x as usize] * shares.map_or(1.0, |s| s[k]);
+            let weights: Vec<f64> = keywords.iter().enumerate().map(weight).collect();
+            each_group(Sought::Weighted { links, keywords, weights: &weights }, progress, take)
+        }
+        Sought::Weighted { links, keywords, weights } => {
             let mut lists = Vec::with_capacity(keywords.len());
-            for (k, &x) in keywords.iter().enumerate() {
-                let idf = links.keyword_idf[x as usize] * shares.map_or(1.0, |shares| shares[k]);
-                if idf != 0.0 {
-                    let range = links.keyword_units.range(x as usize);
-                    let units = links.keyword_units.indices.get(range.clone());
-                    lists.push(Counts { links, units, counts: links.keyword_tf.get(range), idf });
-                }
+            for (&x, &idf) in keywords.iter().zip(weights).filter(|(_, &weight)| weight != 0.0) {
+                let range = links.keyword_units.range(x as usize);
+                let units = links.keyword_units.indices.get(range.clone());
+                lists.push(Counts { links, units, counts: links.keyword_tf.get(range), idf });
             }
             add_lists(links.units(), lists, progress, take)
         }

@@ -52,6 +52,20 @@ impl Moments {
         self
     }
 
+    /// Return the moments of the values of both.
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            count: self.count + other.count,
+            sum: self.sum + other.sum,
+            squares: self.squares + other.squares,
+        }
+    }
+
+    /// Return the number of values.
+    pub fn count(&self) -> usize {
+        self.count as usize
+    }
+
     /// Return the mean; 0 if there are no values.
     pub fn mean(&self) -> f64 {
         self.sum as f64 / self.count.max(1) as f64 / SCALE

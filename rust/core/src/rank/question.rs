@@ -121,6 +121,15 @@ impl Question {
     }
 }
 
+/// Return the strings that occur in a text as phrases of 1 to 8 words, ignoring case: ids, ascending and distinct.
+pub fn phrases_of(text: &Lexer, strings: Strings<'_>) -> Vec<u32> {
+    let (mut found, mut phrase) = (Vec::new(), String::new());
+    (0..text.words.len()).for_each(|first| known_phrases(text, first, strings, &mut phrase, &mut found));
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
 /// Find known phrases that begin at word `first`. The strings are sorted, so if no string begins with a
 /// phrase, no string begins with a longer one.
 fn known_phrases(

@@ -78,7 +78,7 @@ impl<'a> Judge<'a> {
         question.read(links, text);
         let idf = |(at, &x): (usize, &u32)| question.share(at) * links.keyword_idf[x as usize];
         let weights: Vec<f64> = question.keywords.iter().enumerate().map(idf).collect();
-        let n = links.units() as f64;
+        let n = links.population() as f64;
         let unseen = question.unknown() as f64 * (1.0 + (n + 0.5) / 0.5).ln();
         let total = weights.iter().sum::<f64>() + unseen;
         let all = weights.len() + question.unknown();

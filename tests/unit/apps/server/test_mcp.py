@@ -54,10 +54,10 @@ def in_process(
 
     from ketrag_fast.apps.server.mcp_tools import create_mcp_server
     from ketrag_fast.apps.server.options import ServerOptions
-    from ketrag_fast.apps.server.service import Indexes
+    from ketrag_fast.apps.server.service import OpenIndexes
 
     async def run() -> None:
-        opened = Indexes(ServerOptions(indexes=indexes, settings=settings or {}))
+        opened = OpenIndexes(ServerOptions(indexes=indexes, settings=settings or {}))
         async with Client(create_mcp_server(opened, local=local)) as client:
             await use(client)
         opened.close()

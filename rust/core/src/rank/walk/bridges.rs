@@ -133,7 +133,7 @@ impl Bridges {
         debug_assert!(lane + partners.len() <= LANES);
         let Self { slot, things, of_block, ends, touched, .. } = self;
         touched.drain(..).for_each(|p| things[p as usize].own = 0);
-        let log = (links.units().max(2) as f64).ln();
+        let log = (links.population().max(2) as f64).ln();
         let mut place = |x: u32, things: &mut Vec<Thing>| {
             let mut known = slot.get(x);
             if known == 0 {

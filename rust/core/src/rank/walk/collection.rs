@@ -98,12 +98,13 @@ impl Collection {
 /// few other articles. What web pages begin with are often ordinary words, which occur everywhere.
 fn commonness(links: &LinksView<'_>, documents: Option<Items<'_, u32>>, pool: &[Scored]) -> f64 {
     let last = links.units().saturating_sub(1);
-    let all = documents.map_or(last, |documents| documents[last] as usize) + 1;
+    let own = || documents.map_or(last, |documents| documents[last] as usize) + 1;
+    let all = links.whole.map_or_else(own, |whole| whole.documents);
     let (mut sum, mut count) = (0.0, 0usize);
     for one in pool {
         let own = links.unit_subject[one.id as usize];
         for &subject in links.unit_mentions.row(one.id as usize).iter().filter(|&&other| other != own) {
-            let units = links.subject_units.range(subject as usize).len();
+            let units = links.subject_frequency(subject);
             sum += (units as f64 / all as f64).min(1.0);
             count += 1;
         }

@@ -174,7 +174,7 @@ fn beyond(own: &[f64], pair: &Pair, shares: &[f64]) -> f64 {
 /// Return the items that both units share and the query does not contain: subjects that one of them mentions,
 /// names and keywords. Parts of longer items are omitted, and so are keywords less rare than `least`.
 pub fn bridges(links: &LinksView<'_>, question: &Question, unit: u32, other: u32, least: f64) -> Vec<Bridge> {
-    let log = (links.units().max(2) as f64).ln();
+    let log = (links.population().max(2) as f64).ln();
     let mut found = Vec::new();
     for (kind, by, of) in [(Kind::Mentions, unit, other), (Kind::Mentioned, other, unit)] {
         let subject = links.unit_subject[of as usize];

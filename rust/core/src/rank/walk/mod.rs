@@ -76,6 +76,8 @@ pub struct Scratch {
     step: PoolScratch,
     pairs: PairScratch,
     pub trace: Trace,
+    /// The share of each of the query's keywords that the best pair of round 1 leaves uncovered.
+    pub uncovered: Vec<f64>,
 }
 
 /// One candidate and the terms of its score.
@@ -147,7 +149,7 @@ pub fn rank(
     check_lengths(links, lengths)?;
     check_documents(links, documents)?;
     progress.check()?;
-    let Scratch { question: known, subjects, first, rest, step, pairs: buffers, trace } = scratch;
+    let Scratch { question: known, subjects, first, rest, step, pairs: buffers, trace, uncovered } = scratch;
     known.read(links, question);
     let (dense, known) = (dense.as_ref(), &*known);
     let blind = dense.is_none_or(Dense::is_blind);
@@ -179,7 +181,8 @@ pub fn rank(
 
     // Round 2: matches of the uncovered keywords, and one step from the best units.
     let winner = rows[best[0]].unit;
-    let after = task.reach_rest(winner, best_partner(&mut pairs, winner, &early), rest)?;
+    *uncovered = task.uncovered(winner, best_partner(&mut pairs, winner, &early));
+    let after = task.reach_rest(uncovered, rest)?;
     let seeds: Vec<u32> = best.iter().take(plan.seeds).map(|&at| rows[at].unit).collect();
     let stepped_to = step_from(links, known, &seeds, plan.step_pool, plan.options(1), step);
     let rest_order = after.best(plan.rest_pool);
@@ -213,6 +216,12 @@ pub fn rank(
     trace.keep(&columns, &pairs.bonus, plan.worth(), || chains.kept());
     trace.chain_cover = plan.chain_cover;
     finish(links, dense, plan, &rows, &order, top)
+}
+
+/// Return the keywords, names and subjects through which one step of the walk leaves units of these masses (ids
+/// ascending), each with its mass.
+pub fn leading(links: &LinksView<'_>, question: &Question, mass: &[Scored]) -> [Vec<Scored>; 3] {
+    step::leading(links, question, mass, Plan::new(false).options(1))
 }
 
 /// The input of a ranking.
@@ -277,19 +286,23 @@ impl<'a> Task<'a> {
         Ok(ordered(rows.iter().map(shown)))
     }
 
-    /// Run stage 1 again for the part of the query that two units leave uncovered.
-    fn reach_rest<'s>(&self, winner: u32, partner: u32, scratch: &'s mut PoolScratch) -> Result<Reach<'s>> {
+    /// Return the share of each keyword of the query that two units leave uncovered.
+    fn uncovered(&self, winner: u32, partner: u32) -> Vec<f64> {
+        let mine = saturations(self.links, self.question, winner);
+        let other = saturations(self.links, self.question, partner);
+        let left = |(a, b): (&f64, &f64)| 1.0 - (self.plan.saturated * a.max(*b)).min(1.0);
+        mine.iter().zip(&other).map(left).collect()
+    }
+
+    /// Run stage 1 again for the uncovered part of the query.
+    fn reach_rest<'s>(&self, left: &[f64], scratch: &'s mut PoolScratch) -> Result<Reach<'s>> {
         let (links, plan) = (self.links, self.plan);
-        let mine = saturations(links, self.question, winner);
-        let other = saturations(links, self.question, partner);
-        let left: Vec<f64> =
-            mine.iter().zip(&other).map(|(a, b)| 1.0 - (plan.saturated * a.max(*b)).min(1.0)).collect();
         reach(
             links,
             None,
             self.question,
             None,
-            Some(&left),
+            Some(left),
             plan.options(plan.rest_steps),
             scratch,
             self.progress,

@@ -234,7 +234,7 @@ impl Mentions {
     /// Add partners, the first of them in lane `lane`.
     pub fn extend(&mut self, links: &LinksView<'_>, question: &Question, lane: usize, partners: &[u32]) {
         let Self { slot, worth, owned, mentioned } = self;
-        let log = (links.units().max(2) as f64).ln();
+        let log = (links.population().max(2) as f64).ln();
         let mut place = |s: u32, owned: &mut Vec<u64>, mentioned: &mut Vec<u64>| {
             if slot.get(s) == 0 {
                 // A subject that the query names does not link units.

@@ -115,6 +115,7 @@ pub(crate) fn reach<'s>(
     let n = links.units();
     let PoolScratch { matches: words, arrived, nodes, direct, mass, heads } = scratch;
     let both: Vec<f64>;
+    let is_first = shares.is_none();
     let shares = match (question.shares(), shares) {
         (Some(own), Some(shares)) => {
             both = own.iter().zip(shares).map(|(a, b)| a * b).collect();
@@ -127,7 +128,10 @@ pub(crate) fn reach<'s>(
         None => Sought::Keywords { links, keywords: &question.keywords, shares },
     };
     words.find(sought, progress)?;
-    let standard = Standard::new(words.moments().with(0.0, n - words.count()));
+    // Matches of the whole query are counted over all indexes; those of its uncovered part over the candidates.
+    let of_all = links.whole.and_then(|whole| whole.matches).filter(|_| is_first && weighed.is_none());
+    let moments = of_all.unwrap_or(words.moments());
+    let standard = Standard::new(moments.with(0.0, links.population() - moments.count()));
     if let Some(dense) = dense {
         dense.every_unit(direct, progress)?;
         let dense = Standard::of(direct);

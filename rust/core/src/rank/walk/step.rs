@@ -58,7 +58,7 @@ pub(crate) fn walk_step(
     heads: &mut Vec<Scored>,
     arrived: &mut SparseSum,
 ) {
-    let n = links.units();
+    let n = links.population();
     // The idf is read anyway and shows which nodes have too many units.
     let rare = if options.exact { f64::NEG_INFINITY } else { least_idf(n, options.max_df) };
     arrived.clear();
@@ -68,10 +68,33 @@ pub(crate) fn walk_step(
     from_keywords(links, heavy, arrived);
 
     to_others(mass, |unit| links.unit_names.row(unit).iter().copied(), links.name_idf, rare, nodes);
-    from_others(best_nodes(nodes, &question.names, SHARE_OTHER, options, heads), &links.name_units, arrived);
+    let [_, of_names, of_subjects] = links.frequencies();
+    let heavy = best_nodes(nodes, &question.names, SHARE_OTHER, options, heads);
+    from_others(heavy, &links.name_units, of_names, arrived);
     to_others(mass, |unit| links.unit_subjects(unit), links.subject_idf, rare, nodes);
     let heavy = best_nodes(nodes, &question.subjects, SHARE_OTHER, options, heads);
-    from_others(heavy, &links.subject_units, arrived);
+    from_others(heavy, &links.subject_units, of_subjects, arrived);
+}
+
+/// Return the keywords, names and subjects through which a walk leaves units of these masses (ids ascending), each
+/// with its mass.
+pub(crate) fn leading(
+    links: &LinksView<'_>,
+    question: &Question,
+    mass: &[Scored],
+    options: Options,
+) -> [Vec<Scored>; 3] {
+    let rare = least_idf(links.population(), options.max_df);
+    let (mut nodes, mut heads) = (SparseSum::default(), Vec::new());
+    nodes.fit(links.keywords.len().max(links.names.len()).max(links.subjects.len()));
+    to_keywords(links, mass, rare, &mut nodes);
+    let keywords = best_nodes(&mut nodes, &question.keywords, SHARE_KEYWORD, options, &mut heads).to_vec();
+    let names = |unit| links.unit_names.row(unit).iter().copied();
+    to_others(mass, names, links.name_idf, rare, &mut nodes);
+    let names = best_nodes(&mut nodes, &question.names, SHARE_OTHER, options, &mut heads).to_vec();
+    to_others(mass, |unit| links.unit_subjects(unit), links.subject_idf, rare, &mut nodes);
+    let subjects = best_nodes(&mut nodes, &question.subjects, SHARE_OTHER, options, &mut heads).to_vec();
+    [keywords, names, subjects]
 }
 
 /// Move mass from units to their names or subjects, in proportion to their idf. Items with an idf below
@@ -98,12 +121,19 @@ fn to_others<I: Iterator<Item = u32> + Clone>(
     }
 }
 
-/// Move mass from names or subjects to the units that have them, in equal parts.
+/// Move mass from names or subjects to the units that have them, in equal parts. If only some of these units are at
+/// hand, the parts of the others are lost.
 #[inline]
-fn from_others(heavy: &[Scored], to_units: &CsrView<'_>, arrived: &mut SparseSum) {
+fn from_others(
+    heavy: &[Scored],
+    to_units: &CsrView<'_>,
+    frequencies: Option<&[u64]>,
+    arrived: &mut SparseSum,
+) {
     for node in heavy {
         let units = to_units.row(node.id as usize);
-        let push = node.score / units.len() as f64;
+        let count = frequencies.map_or(units.len() as f64, |counts| counts[node.id as usize] as f64);
+        let push = node.score / count;
         arrived.add_each(units.iter().map(|&unit| (unit, push)));
     }
 }
@@ -141,9 +171,11 @@ fn to_keywords(links: &LinksView<'_>, mass: &[Scored], rare: f64, nodes: &mut Sp
     }
 }
 
-/// Move mass from keywords to the units that have them, in proportion to their weights.
+/// Move mass from keywords to the units that have them, in proportion to their weights. Units that are not at hand are
+/// taken to have the mean weight, and their parts are lost.
 #[inline]
 fn from_keywords(links: &LinksView<'_>, heavy: &[Scored], arrived: &mut SparseSum) {
+    let [frequencies, _, _] = links.frequencies();
     let mut parts: Vec<f64> = Vec::new();
     for (at, node) in heavy.iter().enumerate() {
         if let Some(far) = heavy.get(at + 4) {
@@ -163,7 +195,8 @@ fn from_keywords(links: &LinksView<'_>, heavy: &[Scored], arrived: &mut SparseSu
         // An integer sum does not depend on the order of the units.
         let sums = parts.chunks(FITTING).map(|some| some.iter().map(|part| (part * ONE) as i64).sum::<i64>());
         let sum: i128 = sums.map(i128::from).sum();
-        let push = node.score / (sum as f64 / ONE);
+        let lost = frequencies.map_or(1.0, |counts| counts[x] as f64 / units.len().max(1) as f64);
+        let push = node.score / (sum as f64 / ONE * lost);
         arrived.add_each(units.iter().zip(&parts).map(|(&unit, part)| (unit, push * part)));
     }
 }

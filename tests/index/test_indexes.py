@@ -1,4 +1,4 @@
-"""One query over several indexes: their most relevant passages, in one order."""
+"""One query over several indexes: the ranking that one index of all documents would have."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from ketrag_fast import Document, Index
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import DeadlineExceeded, ModeUnavailable
-from ketrag_fast.index.together import ask, retrieve
+from ketrag_fast.index.indexes import Indexes
 
 QUESTION = "Who sailed the Fram?"
 NORTH = [
@@ -35,7 +35,7 @@ def indexes(tmp_path: Path) -> Iterator[dict[str | None, Index]]:
 
 
 def test_passages_are_sorted_by_relevance_and_numbered_again(indexes: dict[str | None, Index]) -> None:
-    context = retrieve(indexes, QUESTION, mode="bm25")
+    context = Indexes(indexes).retrieve(QUESTION, mode="bm25")
     alone = {name: index.retrieve(QUESTION, mode="bm25") for name, index in indexes.items()}
     found = context.passages
     assert {(one.index, one.document) for one in found} == {
@@ -54,29 +54,29 @@ def test_passages_are_sorted_by_relevance_and_numbered_again(indexes: dict[str |
 
 def test_one_index_answers_for_itself(indexes: dict[str | None, Index]) -> None:
     north = indexes["north"]
-    assert retrieve({None: north}, QUESTION).text == north.retrieve(QUESTION).text
-    assert retrieve({None: north}, QUESTION).passages[0].index is None
+    assert Indexes({None: north}).retrieve(QUESTION).text == north.retrieve(QUESTION).text
+    assert Indexes({None: north}).retrieve(QUESTION).passages[0].index is None
 
 
 def test_top_and_budget_limit_the_whole(indexes: dict[str | None, Index]) -> None:
-    whole = retrieve(indexes, QUESTION, mode="bm25")
-    first = retrieve(indexes, QUESTION, mode="bm25", top=1)
+    whole = Indexes(indexes).retrieve(QUESTION, mode="bm25")
+    first = Indexes(indexes).retrieve(QUESTION, mode="bm25", top=1)
     assert [one.document for one in first.passages] == [whole.passages[0].document]
     budget = whole.passages[0].tokens
-    assert retrieve(indexes, QUESTION, mode="bm25", budget=budget).tokens <= budget
-    assert retrieve(indexes, "zzz", mode="bm25").reason == "no_match"
-    assert retrieve(indexes, "zzz", mode="bm25").text == ""
+    assert Indexes(indexes).retrieve(QUESTION, mode="bm25", budget=budget).tokens <= budget
+    assert Indexes(indexes).retrieve("zzz", mode="bm25").reason == "no_match"
+    assert Indexes(indexes).retrieve("zzz", mode="bm25").text == ""
 
 
 def test_what_cannot_be_merged_is_refused(indexes: dict[str | None, Index]) -> None:
     with pytest.raises(ModeUnavailable, match="more than a list of passages"):
-        retrieve(indexes, QUESTION, mode="survey")
+        Indexes(indexes).retrieve(QUESTION, mode="survey")
     with pytest.raises(DeadlineExceeded):
-        retrieve(indexes, QUESTION, deadline=1e-9)
+        Indexes(indexes).retrieve(QUESTION, deadline=1e-9)
 
 
 def test_an_answer_quotes_passages_of_several(indexes: dict[str | None, Index]) -> None:
-    answer = ask(indexes, QUESTION, fields={"mode": "bm25"})
+    answer = Indexes(indexes).ask(QUESTION, fields={"mode": "bm25"})
     assert answer.reason == "no_model"
     assert {answer.context.passages[quote.number - 1].index for quote in answer.quotes} == {"north", "south"}
 
@@ -89,7 +89,8 @@ def test_the_command(indexes: dict[str | None, Index], capsys: pytest.CaptureFix
     assert main(["retrieve", QUESTION, "-i", both]) == 0
     assert f"[{indexes['north'].path}] fram:" in capsys.readouterr().out
     assert main(["ask", QUESTION, "-i", both]) == 0
-    assert f"[{indexes['north'].path}] fram:" in capsys.readouterr().out
+    # As in one index of all documents, only the best passage is quoted.
+    assert f"[{indexes['south'].path}] maud:" in capsys.readouterr().out
     for option in (["--explain"], ["--html", "page.html"]):
         assert main(["retrieve", QUESTION, "-i", both, *option]) == 2
         assert "takes one index" in capsys.readouterr().err

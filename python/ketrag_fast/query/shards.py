@@ -1,0 +1,191 @@
+"""One ranking over several indexes, called shards: the ranking that one index of all documents would have.
+
+Each shard gets three calls, which run in parallel: for the numbers of units that have the words of the
+query, so that rarity is counted over all documents; for its best candidates; and for the units to which the
+best candidates of all shards lead. The caller ranks these units together (rust/core/src/shards). A shard
+that does not answer in time is left out and named in the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+
+from ketrag_fast import _core
+from ketrag_fast.base.memory import map_threads
+from ketrag_fast.errors import BackendError, DeadlineExceeded, KetragError
+from ketrag_fast.query.query import Clock
+
+if TYPE_CHECKING:
+    from ketrag_fast.query.plan import QueryPlan
+
+    Totals = tuple[int, int, int, dict[int, int]]
+    Terms = tuple[list[str], list[str], list[str]]
+    Frequencies = tuple[list[tuple[str, int]], list[tuple[str, int]], list[tuple[str, int]]]
+
+R = TypeVar("R")
+
+_CANDIDATES: Final = 240
+_FEWEST: Final = 60
+"""Candidates of all shards together, and the minimum of one shard. The walk in one index has 120, which
+hashing divides unevenly. With four shards of 2wiki-dev and musique-dev (150 questions), 60 per shard give
+the recall@5 of one index."""
+_LIMITS: Final = (60, 30, 50)
+"""Units that a shard returns by the third call: reached by the walk, reached in one step, and found by the
+uncovered part of the query. The last two are the limits of the walk in one index (`Plan` in
+rust/core/src/rank/walk/plan.rs)."""
+_SHARE: Final = 0.5
+"""Share of the remaining time for one call, so that a slow shard leaves time for the other calls."""
+
+
+class Shard(Protocol):
+    """One index that is ranked together with others. Each call may take `seconds`; None is no limit."""
+
+    @property
+    def name(self) -> str:
+        """Name of the index."""
+
+    def totals(self, seconds: float | None) -> Totals:
+        """Return (units, documents, keywords of all units, units of each language)."""
+
+    def counts(self, terms: Terms, seconds: float | None) -> tuple[list[int], list[int], list[int]]:
+        """Return the number of units that have each term."""
+
+    def candidates(self, words: _core.Weighting, count: int, seconds: float | None) -> _core.Bundle:
+        """Return the best units by the weighted keywords."""
+
+    def look_up(self, words: _core.Weighting, leads: _core.Leads, seconds: float | None) -> _core.Bundle:
+        """Return the units to which the best candidates of all shards lead."""
+
+
+@dataclass(frozen=True)
+class LocalShard:
+    """An open index of this process, with the plan of the query."""
+
+    name: str
+    plan: QueryPlan
+
+    @cached_property
+    def _shard(self) -> _core.Shard:
+        return _core.Shard(self.plan.opened.searcher)
+
+    def totals(self, seconds: float | None) -> Totals:
+        """Return the totals."""
+        return self._shard.totals()
+
+    def counts(self, terms: Terms, seconds: float | None) -> tuple[list[int], list[int], list[int]]:
+        """Return the number of units that have each term."""
+        return self._shard.term_counts(terms)
+
+    def candidates(self, words: _core.Weighting, count: int, seconds: float | None) -> _core.Bundle:
+        """Return the best units by the weighted keywords."""
+        return self._shard.candidates(words, count, mask=self.plan.mask, seconds=seconds)
+
+    def look_up(self, words: _core.Weighting, leads: _core.Leads, seconds: float | None) -> _core.Bundle:
+        """Return the units to which the best candidates lead."""
+        return self._shard.look_up(words, leads, _LIMITS, mask=self.plan.mask, seconds=seconds)
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """The units of each shard by name, best first, and their rank among the units of all shards."""
+
+    units: Mapping[str, Sequence[int]]
+    scores: Mapping[str, Sequence[float]]
+    ranks: Mapping[tuple[str, int], int]
+    relevance: Mapping[tuple[str, int], float]
+    nothing_fits: bool
+    late: Mapping[str, KetragError]
+    """Shards that are left out, with the reason."""
+
+
+@dataclass
+class Together:
+    """Shards that answer one query. A shard that fails or is late is left out of later calls."""
+
+    shards: Sequence[Shard]
+    clock: Clock
+    threads: int
+    late: dict[str, KetragError] = field(default_factory=dict)
+
+    def call(self, work: Callable[[Shard, float | None], R]) -> dict[int, R]:
+        """Return the results of a call by the number of the shard. Raises an error if all shards fail."""
+        numbers = [number for number, shard in enumerate(self.shards) if shard.name not in self.late]
+        left = self.clock.left()
+        seconds = None if left is None else _SHARE * left
+
+        def one(number: int) -> R | KetragError:
+            try:
+                return work(self.shards[number], seconds)
+            except (DeadlineExceeded, BackendError) as error:
+                return error
+
+        found: dict[int, R] = {}
+        for number, result in zip(numbers, map_threads(one, numbers, self.threads), strict=True):
+            if isinstance(result, KetragError):
+                self.late[self.shards[number].name] = result
+            else:
+                found[number] = result
+        if not found:
+            raise next(iter(self.late.values()))
+        return found
+
+
+def rank_shards(
+    together: Together, request: _core.Request, question: str, count: int, *, walks: bool
+) -> Ranked | None:
+    """Return the best `count` units of all shards for a mode that ranks by keywords.
+
+    Args:
+        together: The shards.
+        request: The request of the mode, as for one index.
+        question: The text to rank by.
+        count: Number of units.
+        walks: Whether the mode follows links, so that shards are asked where the candidates lead.
+
+    Returns:
+        The ranking; None for a query of function words alone, which no index has as keywords.
+    """
+    totals = together.call(lambda shard, seconds: shard.totals(seconds))
+    whole = _core.sum_totals(list(totals.values()))
+    if _core.has_only_function_words(question, whole):
+        return None
+    terms = _core.question_terms(question, whole)
+    counted = together.call(lambda shard, seconds: shard.counts(terms, seconds))
+    known = _summed(terms, list(counted.values()))
+    words = _core.Weighting.of(question, whole, known)
+    each = max(_FEWEST, _CANDIDATES // len(totals)) if walks else count
+    found = together.call(lambda shard, seconds: shard.candidates(words, each, seconds))
+    bundles = list(found.items())
+    if walks:
+        leads = _core.Union(bundles, whole, known, is_final=False).leads(request, question)
+        more = together.call(lambda shard, seconds: shard.look_up(words, leads, seconds))
+        bundles = sorted([*bundles, *more.items()], key=lambda one: one[0])
+    union = _core.Union(bundles, whole, known, is_final=walks)
+    numbers, units, scores, relevance, nothing_fits = union.rank(request, question, count)
+    names = [together.shards[number].name for number in numbers]
+    keys = list(zip(names, units, strict=True))
+    by_name: dict[str, list[int]] = {}
+    scores_by_name: dict[str, list[float]] = {}
+    for (name, unit), score in zip(keys, scores, strict=True):
+        by_name.setdefault(name, []).append(unit)
+        scores_by_name.setdefault(name, []).append(score)
+    return Ranked(
+        by_name,
+        scores_by_name,
+        {key: rank for rank, key in enumerate(keys)},
+        dict(zip(keys, relevance, strict=True)),
+        nothing_fits,
+        together.late,
+    )
+
+
+def _summed(terms: Terms, counts: Sequence[tuple[list[int], list[int], list[int]]]) -> Frequencies:
+    """Return the terms that some shard has, each with the number of units of all shards."""
+
+    def of_kind(kind: int) -> list[tuple[str, int]]:
+        sums = (sum(one[kind][at] for one in counts) for at in range(len(terms[kind])))
+        return [(term, total) for term, total in zip(terms[kind], sums, strict=True) if total]
+
+    return of_kind(0), of_kind(1), of_kind(2)

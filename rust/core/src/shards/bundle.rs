@@ -1,0 +1,160 @@
+//! Units of one shard with everything that a ranking reads of them, in numbers of their own.
+//!
+//! Units keep their order, so ties and neighbours are decided as in the shard. Keywords, names and subjects are
+//! written out, because each shard numbers them differently.
+
+use crate::error::Result;
+use crate::generation::Parts;
+use crate::rank::links_view::{LinksView, NONE};
+use crate::rank::moments::Moments;
+use crate::text::strings::{take, Strings, StringsBuf};
+
+/// Strings in ascending order, with the number of units of the shard that have each.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Vocabulary {
+    pub strings: StringsBuf,
+    pub frequencies: Vec<u64>,
+}
+
+/// Rows of numbers.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Rows {
+    /// One more than there are rows.
+    pub ends: Vec<u64>,
+    pub ids: Vec<u32>,
+}
+
+/// Units of one shard.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Bundle {
+    /// Their numbers in the shard, ascending.
+    pub units: Vec<u32>,
+    /// 1 for units that the filter permits to print, 0 for those that only lead to others.
+    pub permitted: Vec<u8>,
+    /// The document of each unit, numbered from 0 in the order of the units, and the ids of these documents.
+    pub documents: Vec<u32>,
+    pub document_ids: StringsBuf,
+    /// The titles of these documents, and the texts of the units.
+    pub titles: StringsBuf,
+    pub texts: StringsBuf,
+    /// Start and end of each unit in its document.
+    pub spans: Vec<u32>,
+    /// Two numbers for each unit that are equal for equal texts; empty if the index has none.
+    pub keys: Vec<u64>,
+    pub lengths: Vec<u32>,
+    /// Number of the language of each unit; empty if all are English.
+    pub languages: Vec<u8>,
+    pub keywords: Vocabulary,
+    pub names: Vocabulary,
+    pub subjects: Vocabulary,
+    pub unit_keywords: Rows,
+    /// Parallel to the ids of `unit_keywords`.
+    pub counts: Vec<u32>,
+    pub unit_names: Rows,
+    pub unit_subject: Vec<u32>,
+    pub unit_mentions: Rows,
+    /// n + 1 offsets into the sentences.
+    pub first_sentence: Vec<u64>,
+    /// Positions in the row of the unit.
+    pub sentence_keywords: Rows,
+    pub sentence_names: Rows,
+    /// Moments of the scores of all units of the shard that match the query.
+    pub matches: Moments,
+}
+
+impl Rows {
+    fn new() -> Self {
+        Self { ends: vec![0], ids: Vec::new() }
+    }
+
+    fn push(&mut self, ids: impl IntoIterator<Item = u32>) {
+        self.ids.extend(ids);
+        self.ends.push(self.ids.len() as u64);
+    }
+
+    pub fn row(&self, at: usize) -> &[u32] {
+        &self.ids[self.ends[at] as usize..self.ends[at + 1] as usize]
+    }
+
+    pub fn len(&self) -> usize {
+        self.ends.len().saturating_sub(1)
+    }
+}
+
+/// Number the ids of rows in ascending order, and return the strings of these ids.
+fn vocabulary<'r>(
+    lists: impl IntoIterator<Item = &'r mut [u32]>,
+    strings: Strings<'_>,
+    units: impl Fn(usize) -> usize,
+) -> Result<Vocabulary> {
+    let mut lists: Vec<&mut [u32]> = lists.into_iter().collect();
+    let mut all: Vec<u32> = lists.iter().flat_map(|list| list.iter().copied()).collect();
+    all.sort_unstable();
+    all.dedup();
+    if all.last() == Some(&NONE) {
+        all.pop();
+    }
+    for id in lists.iter_mut().flat_map(|list| list.iter_mut()).filter(|id| **id != NONE) {
+        *id = all.partition_point(|&other| other < *id) as u32;
+    }
+    let frequencies = all.iter().map(|&id| units(id as usize) as u64).collect();
+    Ok(Vocabulary { strings: take(strings, &all)?, frequencies })
+}
+
+impl Bundle {
+    /// Copy units of a shard. `units` ascend.
+    pub fn of(parts: &Parts<'_>, links: &LinksView<'_>, units: Vec<u32>) -> Result<Self> {
+        let (spans, documents, languages) =
+            (parts.unit_spans()?, parts.unit_documents()?, parts.unit_languages()?);
+        let mut own = Self {
+            permitted: vec![1; units.len()],
+            first_sentence: vec![0],
+            unit_keywords: Rows::new(),
+            unit_names: Rows::new(),
+            unit_mentions: Rows::new(),
+            sentence_keywords: Rows::new(),
+            sentence_names: Rows::new(),
+            ..Self::default()
+        };
+        let mut last = None;
+        for &unit in &units {
+            let (at, place) = (unit as usize, parts.place(unit)?);
+            own.spans.extend(spans.pair(2 * at));
+            own.lengths.push(links.unit_length[at]);
+            own.languages.extend(languages.map(|languages| languages[at]));
+            if last != Some(documents[at]) {
+                last = Some(documents[at]);
+                own.document_ids.push(place.map_or("", |place| place.document));
+                own.titles.push(place.map_or("", |place| place.title));
+            }
+            own.texts.push(place.map_or("", |place| place.text));
+            own.documents.push(own.document_ids.len() as u32 - 1);
+            own.keys.extend(parts.unit_keys(unit)?.into_iter().flatten());
+            own.unit_keywords.push(links.unit_keywords.row(at).iter().copied());
+            own.counts.extend_from_slice(links.unit_tf.get(links.unit_keywords.range(at)));
+            own.unit_names.push(links.unit_names.row(at).iter().copied());
+            own.unit_subject.push(links.unit_subject[at]);
+            own.unit_mentions.push(links.unit_mentions.row(at).iter().copied());
+            for sentence in links.sentences(at) {
+                // An index of an earlier version may have ids here that the unit lacks; they are left out.
+                let positions = |rows: &crate::rank::sentence_rows::SentenceRows<'_>| {
+                    let count = rows.of_unit.row(at).len() as u32;
+                    let stored = rows.stored.row(sentence).iter().copied();
+                    stored.take_while(|&position| position < count).collect::<Vec<_>>()
+                };
+                own.sentence_keywords.push(positions(&links.sentence_keywords));
+                own.sentence_names.push(positions(&links.sentence_names));
+            }
+            own.first_sentence.push(own.sentence_keywords.len() as u64);
+        }
+        let Self { unit_keywords, unit_names, unit_subject, unit_mentions, .. } = &mut own;
+        let keywords =
+            vocabulary([&mut unit_keywords.ids[..]], links.keywords, |id| links.keyword_units.len_of(id))?;
+        let names = vocabulary([&mut unit_names.ids[..]], links.names, |id| links.name_units.len_of(id))?;
+        let subjects =
+            vocabulary([&mut unit_subject[..], &mut unit_mentions.ids[..]], links.subjects, |id| {
+                links.subject_units.len_of(id)
+            })?;
+        Ok(Self { keywords, names, subjects, units, ..own })
+    }
+}

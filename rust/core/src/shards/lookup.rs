@@ -1,0 +1,155 @@
+//! The units of a shard to which the best candidates of all shards lead: through keywords, names and subjects that
+//! they share, and by the part of the query that the best pair leaves uncovered.
+
+use super::bundle::Bundle;
+use super::candidates::{best_of, bundle, Weighting};
+use crate::channels::need;
+use crate::error::Result;
+use crate::generation::Parts;
+use crate::progress::Progress;
+use crate::rank::links_view::LinksView;
+use crate::rank::matches::Matches;
+use crate::rank::question::phrases_of;
+use crate::sparse::{leaves, Leaders, Mask, Scored};
+use crate::text::lexical::Lexer;
+use crate::text::strings::Strings;
+use std::collections::BTreeMap;
+
+/// Added to the mass of a unit before its logarithm is taken, as in the walk.
+const TINY: f64 = 1e-9;
+
+/// Share of the mass that moves over subjects in a step of the walk.
+const SHARE: f64 = 0.165;
+
+/// A keyword, name or subject that passes mass on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node {
+    pub text: String,
+    pub mass: f64,
+    /// Number of units of all shards that have it.
+    pub frequency: u64,
+}
+
+/// A unit of another shard, whose subjects may be those of documents of this one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Seed {
+    pub text: String,
+    pub mass: f64,
+}
+
+/// Where the best candidates lead.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Leads {
+    pub keywords: Vec<Node>,
+    pub names: Vec<Node>,
+    pub subjects: Vec<Node>,
+    /// The best candidates. A shard looks for its own subjects in them.
+    pub seeds: Vec<Seed>,
+    /// The query, whose own subjects lead nowhere.
+    pub question: String,
+    /// The weights of the query's keywords in the part of the query that the best pair leaves uncovered.
+    pub rest: Vec<(String, f64)>,
+    /// Mean and deviation of the scores of all units of all shards for the query.
+    pub standard: [f64; 2],
+}
+
+/// How many units a shard returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Units with the greatest sum of direct match and logarithm of the mass.
+    pub reached: usize,
+    /// Units with the greatest mass.
+    pub stepped: usize,
+    /// Units that match the uncovered part best.
+    pub rest: usize,
+}
+
+/// Return the units of a shard to which the candidates lead. `weighting` is that of the whole query.
+pub fn looked_up(
+    parts: &Parts<'_>,
+    weighting: &Weighting,
+    leads: &Leads,
+    limits: Limits,
+    mask: Option<&Mask>,
+    progress: &Progress,
+) -> Result<Bundle> {
+    let links = need(parts.links()?)?;
+    let matches = weighting.matches(links, progress)?;
+    let rest = Weighting { keywords: leads.rest.clone(), saturations: weighting.saturations.clone() };
+    let rest = rest.matches(links, progress)?;
+    let mass = arrived(links, weighting, leads);
+    let mut units: Vec<u32> = best_of(&rest, limits.rest, mask).iter().map(|one| one.id).collect();
+    let permitted = || mass.iter().filter(|(&unit, _)| leaves(mask, unit));
+    units.extend(reached(&matches, permitted(), leads, limits.reached));
+    let mut stepped = Leaders::new(limits.stepped);
+    for (&id, &score) in permitted() {
+        stepped.push(Scored { id, score });
+    }
+    units.extend(stepped.finish().iter().map(|one| one.id));
+    bundle(parts, links, units, mask)
+}
+
+/// Return the units with the greatest sum of direct match and logarithm of the mass.
+fn reached<'m>(
+    matches: &Matches,
+    mass: impl Iterator<Item = (&'m u32, &'m f64)>,
+    leads: &Leads,
+    count: usize,
+) -> Vec<u32> {
+    let [mean, deviation] = leads.standard;
+    let mut best = Leaders::new(count);
+    for (&id, &mass) in mass {
+        let direct = if deviation > 0.0 { (matches.get(id) - mean) / deviation } else { 0.0 };
+        best.push(Scored { id, score: direct + (mass + TINY).ln() });
+    }
+    best.finish().iter().map(|one| one.id).collect()
+}
+
+/// Return the mass that arrives at the units of the shard.
+fn arrived(links: &LinksView<'_>, weighting: &Weighting, leads: &Leads) -> BTreeMap<u32, f64> {
+    let mut mass: BTreeMap<u32, f64> = BTreeMap::new();
+    let known = |nodes: &'_ [Node], strings: Strings<'_>| -> Vec<(usize, f64)> {
+        let found = |node: &Node| {
+            strings.position(&node.text).map(|at| (at, node.mass / node.frequency.max(1) as f64))
+        };
+        nodes.iter().filter_map(found).collect()
+    };
+    for (at, push) in known(&leads.keywords, links.keywords) {
+        let range = links.keyword_units.range(at);
+        let units = links.keyword_units.indices.get(range.clone());
+        let of =
+            |(&unit, &count): (&u32, &u32)| weighting.saturations.of(links.unit_length[unit as usize], count);
+        let parts: Vec<f64> = units.iter().zip(links.keyword_tf.get(range)).map(of).collect();
+        let mean = parts.iter().sum::<f64>() / parts.len().max(1) as f64;
+        for (&unit, part) in units.iter().zip(&parts).filter(|_| mean > 0.0) {
+            *mass.entry(unit).or_default() += push * part / mean;
+        }
+    }
+    for (at, push) in known(&leads.names, links.names) {
+        links.name_units.row(at).iter().for_each(|&unit| *mass.entry(unit).or_default() += push);
+    }
+    for (at, push) in known(&leads.subjects, links.subjects) {
+        links.subject_units.row(at).iter().for_each(|&unit| *mass.entry(unit).or_default() += push);
+    }
+    from_seeds(links, leads, &mut mass);
+    mass
+}
+
+/// Add the mass that moves from the seeds over the subjects of the shard that they mention, in proportion to the idf of
+/// these subjects, as in a step of the walk.
+fn from_seeds(links: &LinksView<'_>, leads: &Leads, mass: &mut BTreeMap<u32, f64>) {
+    let mut lexer = Lexer::default();
+    lexer.read(&leads.question);
+    let asked = phrases_of(&lexer, links.subjects);
+    for seed in &leads.seeds {
+        lexer.read(&seed.text);
+        let mut found = phrases_of(&lexer, links.subjects);
+        found.retain(|id| asked.binary_search(id).is_err());
+        let sum: f64 = found.iter().map(|&id| links.subject_idf[id as usize]).sum();
+        for &id in &found {
+            let units = links.subject_units.row(id as usize);
+            let push = SHARE * seed.mass * links.subject_idf[id as usize] / sum / units.len() as f64;
+            units.iter().for_each(|&unit| *mass.entry(unit).or_default() += push);
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Mentions across shards. A shard knows which units mention the subjects of its own documents; units of other shards
+//! may mention them as well.
+
+use super::bundle::Bundle;
+use crate::error::Result;
+use crate::text::languages::Language;
+use crate::text::lexical::Lexer;
+use crate::text::names::{Naming, SubjectTree};
+use crate::text::strings::Strings;
+
+/// Return (ends, ids): for each of some rows of bundles the subjects that the title and the text mention, ascending, as
+/// the stage `links` finds them.
+pub fn mentions(
+    bundles: &[(u32, &Bundle)],
+    places: &[(usize, usize)],
+    subjects: Strings<'_>,
+) -> Result<(Vec<u64>, Vec<u32>)> {
+    let tree = SubjectTree::new(subjects);
+    let (mut ends, mut ids) = (vec![0u64], Vec::new());
+    let (mut lexer, mut row) = (Lexer::default(), Vec::new());
+    for &(at, unit) in places {
+        let own = bundles[at].1;
+        lexer.read(own.titles.get(own.documents[unit] as usize));
+        let first = lexer.words.len();
+        lexer.append("\n");
+        lexer.append(own.texts.get(unit));
+        let from = if first < lexer.words.len() { first } else { 0 };
+        let language = own.languages.get(unit).map_or(Ok(Language::ENGLISH), |&n| Language::numbered(n))?;
+        tree.mentions(&lexer, Naming::of(&lexer, from, language), |id| row.push(id));
+        row.sort_unstable();
+        row.dedup();
+        ids.append(&mut row);
+        ends.push(ids.len() as u64);
+    }
+    Ok((ends, ids))
+}

@@ -1,0 +1,145 @@
+"""Documents divided into several indexes are ranked as in one."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from ketrag_fast import Document, Index
+from ketrag_fast.errors import DeadlineExceeded
+from ketrag_fast.eval import load_dataset
+from ketrag_fast.eval.datasets import DataSet
+from ketrag_fast.index.indexes import Indexes
+from ketrag_fast.query import shards
+
+DATA = Path(__file__).parents[2] / "benches" / "data" / "2wiki"
+QUESTIONS = 40
+POLAR = [
+    Document("fram", "The Fram was built by Colin Archer for Nansen.", "Fram", {"year": 1893, "team": "a"}),
+    Document("archer", "Colin Archer was born in Larvik.", "Colin Archer", {"year": 1832, "team": "b"}),
+    Document("maud", "The Maud was built by Christian Jensen.", "Maud", {"year": 1917, "team": "a"}),
+    Document("larvik", "Larvik is a town by the sea.", "Larvik", {"year": 1671, "team": "b"}),
+]
+
+
+def shard_of(document: Document, count: int) -> int:
+    return int(hashlib.sha256(document.id.encode()).hexdigest()[:8], 16) % count
+
+
+def divided(stack: ExitStack, documents: list[Document], folder: Path, count: int) -> Indexes:
+    indexes = {}
+    for number in range(count):
+        own = [one for one in documents if shard_of(one, count) == number]
+        indexes[str(number)] = stack.enter_context(Index.build(own, folder / f"{count}-{number}"))
+    return Indexes(indexes)
+
+
+def documents_of(dataset: DataSet) -> list[Document]:
+    assert dataset.corpus is not None
+    rows = map(json.loads, dataset.corpus.read_text().splitlines())
+    return [Document(row["_id"], row["text"], row.get("title") or "") for row in rows]
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> DataSet:
+    folder = tmp_path_factory.mktemp("2wiki")
+    for packed in DATA.glob("*.gz"):
+        (folder / packed.stem).write_bytes(gzip.decompress(packed.read_bytes()))
+    return load_dataset(folder)
+
+
+@pytest.fixture(scope="module")
+def whole(dataset: DataSet, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
+    with Index.build(documents_of(dataset), tmp_path_factory.mktemp("whole") / "index") as index:
+        yield index
+
+
+@pytest.mark.parametrize("count", [2, 5])
+def test_several_indexes_rank_as_one(dataset: DataSet, whole: Index, tmp_path: Path, count: int) -> None:
+    questions = dataset.questions[:QUESTIONS]
+    with ExitStack() as stack:
+        several = divided(stack, documents_of(dataset), tmp_path, count)
+        recall = {"one": 0.0, "several": 0.0}
+        for question in questions:
+            one, many = (
+                [passage.score for passage in which.retrieve(question.text, mode="bm25", top=10).passages]
+                for which in (whole, several)
+            )
+            # One index counts passages that it leaves out as copies.
+            assert one == many[: len(one)] and len(one) >= 5
+            for name, which in (("one", whole), ("several", several)):
+                found = which.retrieve(question.text, mode="walk", top=5, budget=10_000).passages
+                recall[name] += len(question.gold & {one.document for one in found}) / len(question.gold)
+    assert recall["several"] >= recall["one"] - 0.02 * len(questions)
+
+
+def test_hops_lead_from_index_to_index(tmp_path: Path) -> None:
+    """The second passage has no word of the question: only the first one leads to it."""
+    with ExitStack() as stack:
+        indexes = Indexes(
+            {one.id: stack.enter_context(Index.build([one], tmp_path / one.id)) for one in POLAR}
+        )
+        question = "Where was the builder of the Fram born?"
+        found = indexes.retrieve(question, mode="walk", top=2).passages
+        assert [one.document for one in found] == ["fram", "archer"] or {one.document for one in found} == {
+            "fram",
+            "archer",
+        }
+        assert {one.index for one in found} == {"fram", "archer"}
+
+
+def test_filters_and_rights_hold_in_each_index(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        indexes = divided(stack, POLAR, tmp_path, 2)
+        for fields in ({"filter": "team=a"}, {"allow": "team=a"}):
+            for mode in ("bm25", "walk"):
+                found = indexes.retrieve("Who built the Fram and the Maud?", mode=mode, **fields).passages  # type: ignore[arg-type]
+                assert {one.document for one in found} == {"fram", "maud"}
+        hits = indexes.search("Who built the Fram?", glob="maud")
+        assert {hit.document for hit in hits} <= {"maud"}
+
+
+def test_a_document_of_two_indexes_is_returned_once(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        first = stack.enter_context(Index.build(POLAR[:2], tmp_path / "a"))
+        second = stack.enter_context(Index.build(POLAR[:1] + POLAR[2:], tmp_path / "b"))
+        for mode in ("bm25", "walk"):
+            found = Indexes({"a": first, "b": second}).retrieve("Who built the Fram?", mode=mode).passages
+            assert [one.document for one in found].count("fram") == 1
+
+
+def test_a_late_index_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others share the deadline, and answer without the late one."""
+    candidates = shards.LocalShard.candidates
+
+    def slow(self: shards.LocalShard, *arguments: object) -> object:
+        if self.name == "1":
+            time.sleep(0.2)
+            raise DeadlineExceeded("the deadline passed")
+        return candidates(self, *arguments)  # type: ignore[arg-type]
+
+    with ExitStack() as stack:
+        indexes = divided(stack, POLAR, tmp_path, 2)
+        names = {one.document: one.index for one in indexes.retrieve("Fram Maud Archer Larvik").passages}
+        monkeypatch.setattr(shards.LocalShard, "candidates", slow)
+        context = indexes.retrieve("Fram Maud Archer Larvik", deadline=5.0)
+        assert context.missing == ("1",) and "without 1" in context.warnings[0]
+        assert context.to_json()["missing"] == ["1"]
+        assert {one.document for one in context.passages} == {name for name, at in names.items() if at == "0"}
+        assert indexes.search("Fram", deadline=5.0).missing == ("1",)
+        with pytest.raises(DeadlineExceeded):
+            indexes.retrieve("Fram", deadline=1e-9)
+
+
+def test_a_query_of_function_words(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        indexes = divided(stack, POLAR, tmp_path, 2)
+        found = indexes.retrieve("was by the", mode="walk").passages
+        assert {one.index for one in found} == {"0", "1"}
