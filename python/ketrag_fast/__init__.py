@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ketrag_fast.base.progress import Event
     from ketrag_fast.errors import KetragError
     from ketrag_fast.index import Index
+    from ketrag_fast.index.indexes import Indexes
     from ketrag_fast.interchange.exporting import export_graph
     from ketrag_fast.interchange.importing import import_index
     from ketrag_fast.query.query import Query
@@ -62,6 +63,7 @@ _HOMES = {
     "Hit": "types",
     "Hits": "types",
     "Index": "index",
+    "Indexes": "index.indexes",
     "KetragError": "errors",
     "Locator": "types",
     "Match": "types",
@@ -96,6 +98,7 @@ __all__ = [
     "Hit",
     "Hits",
     "Index",
+    "Indexes",
     "KetragError",
     "Locator",
     "Match",

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from ketrag_fast import Document, Index, Query, Settings
-from ketrag_fast.apps.cli.search import merge_hits
 from ketrag_fast.errors import ConfigError
+from ketrag_fast.index.indexes import Indexes
 from tests.oracles import relevance as oracle
 from tests.process import POLAR, command
 
@@ -88,13 +88,15 @@ def test_an_unanswerable_question_is_reported(index: Index, place: Path) -> None
         assert "may not answer" not in command(name, QUESTION, cwd=place).err
 
 
-def test_one_of_several_indexes_that_fits_is_enough(index: Index) -> None:
-    fits, other = index.search(QUESTION), index.search(ELSEWHERE)
-    both = merge_hits([other, fits], 10)
-    assert not both.nothing_fits and not any("may not answer" in warning for warning in both.warnings)
-    neither = merge_hits([other, other], 10)
-    assert neither.nothing_fits
-    assert sum("may not answer" in warning for warning in neither.warnings) == 1
+def test_one_of_several_indexes_that_fits_is_enough(index: Index, tmp_path: Path) -> None:
+    bread = Document("bread", "Bread is baked from flour and water.", "Bread")
+    with Index.build([bread], tmp_path / "bread") as other:
+        several = Indexes({"other": other, "fits": index})
+        both = several.search(QUESTION)
+        assert not both.nothing_fits and not any("may not answer" in warning for warning in both.warnings)
+        neither = several.search(ELSEWHERE)
+        assert neither.nothing_fits
+        assert sum("may not answer" in warning for warning in neither.warnings) == 1
 
 
 BUILT = "The Fram was built by Colin Archer."

@@ -40,7 +40,7 @@ _SHARE: Final = 0.5
 
 
 class Shard(Protocol):
-    """One index that is ranked together with others. Each call may take `seconds`; None is no limit."""
+    """One index that is ranked together with others. Each call may take `seconds`; None: no limit."""
 
     @property
     def name(self) -> str:

@@ -80,14 +80,16 @@ class Search(Command):
         options.require_text(self.question)
         given = options.query_settings_of(self)
         how: QueryFields = {"hops": self.hops, "literal": self.literal}
-        from ketrag_fast.index.indexes import Indexes
-
+        glob, grep = self.glob or None, self.grep
         with options.searched_indexes(self, given) as indexes:
-            hits = Indexes(indexes).search(
-                self.question, self.n, glob=self.glob or None, grep=self.grep, **how
-            )
-            if len(indexes) == 1 and (name := next(iter(indexes))) is not None:
-                hits = hits.of_index(name)
+            if len(indexes) > 1:
+                from ketrag_fast.index.indexes import Indexes
+
+                hits = Indexes(indexes).search(self.question, self.n, glob=glob, grep=grep, **how)
+            else:
+                name, index = next(iter(indexes.items()))
+                hits = index.search(self.question, self.n, glob=glob, grep=grep, **how)
+                hits = hits if name is None else hits.of_index(name)
         return self._show(hits)
 
     def _show(self, hits: Hits) -> int:

@@ -1,4 +1,4 @@
-//! Units of one shard with everything that a ranking reads of them, in numbers of their own.
+//! Units of one shard with everything that a ranking reads of them, renumbered.
 //!
 //! Units keep their order, so ties and neighbours are decided as in the shard. Keywords, names and subjects are
 //! written out, because each shard numbers them differently.

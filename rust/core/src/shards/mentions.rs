@@ -1,4 +1,4 @@
-//! Mentions across shards. A shard knows which units mention the subjects of its own documents; units of other shards
+//! Mentions across shards. A shard knows which of its units mention the subjects of its documents; units of other shards
 //! may mention them as well.
 
 use super::bundle::Bundle;
