@@ -27,6 +27,7 @@ MODULES = [
     "ketrag_fast.base.config.fields",
     "ketrag_fast.base.config.settings",
     "ketrag_fast.index.index",
+    "ketrag_fast.index.indexes",
     "ketrag_fast.interchange.exporting",
     "ketrag_fast.interchange.importing",
     "ketrag_fast.query.excerpts",

@@ -88,6 +88,10 @@ class Indexes:
             ModeUnavailable: An index lacks a part that the mode needs, or the mode prints tables.
             DeadlineExceeded: No index answered in time.
             KetragError: The errors of `Index.retrieve`.
+
+        Examples:
+            >>> Indexes({"notes": index}).retrieve("Who sailed the Fram?", top=1).passages[0].document
+            'fram'
         """
         if self._only is not None:
             return self._only.retrieve(query, **fields)
@@ -105,7 +109,13 @@ class Indexes:
         grep: str | None = None,
         **fields: Unpack[QueryFields],
     ) -> Hits:
-        """Return the best `n` passages with their files and snippets. Raises the errors of `Index.search`."""
+        """Return the best `n` passages with their files and snippets. Raises the errors of `Index.search`.
+
+        Examples:
+            >>> hit = Indexes({"notes": index, "work": index}).search("Who sailed the Maud?", n=1)[0]
+            >>> hit.document, hit.index
+            ('maud', 'notes')
+        """
         if self._only is not None:
             return self._only.search(query, n, glob=glob, grep=grep, **fields)
         count = check_top(n)
@@ -123,6 +133,12 @@ class Indexes:
         """Answer a query from the context over all indexes, with the model of the first one.
 
         `options` are the other arguments of `Index.ask`. Raises the errors of `retrieve` and `Index.ask`.
+
+        Examples:
+            >>> both = Indexes({"notes": index, "work": index})
+            >>> answer = both.ask("Who sailed the Fram?", fields={"top": 1})
+            >>> answer.context.passages[0].index
+            'notes'
         """
         from ketrag_fast.query.answering import AnswerOptions, answer_query
 

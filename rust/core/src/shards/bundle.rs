@@ -76,7 +76,7 @@ impl Rows {
         &self.ids[self.ends[at] as usize..self.ends[at + 1] as usize]
     }
 
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.ends.len().saturating_sub(1)
     }
 }
@@ -145,7 +145,7 @@ impl Bundle {
                 own.sentence_keywords.push(positions(&links.sentence_keywords));
                 own.sentence_names.push(positions(&links.sentence_names));
             }
-            own.first_sentence.push(own.sentence_keywords.len() as u64);
+            own.first_sentence.push(own.sentence_keywords.count() as u64);
         }
         let Self { unit_keywords, unit_names, unit_subject, unit_mentions, .. } = &mut own;
         let keywords =
