@@ -829,6 +829,8 @@ def walk_rank(
     documents: _U32 | None = None,
     numbers: list[tuple[str, float]] | None = None,
     wanted: _U8 | None = None,
+    paths: tuple[_U8, _U64] | None = None,
+    texts: tuple[_U8, _U64] | None = None,
     threads: int = 0,
     report: _Report = None,
 ) -> tuple[_U64, _U32, _F64]: ...

@@ -18,6 +18,7 @@ from ketrag_fast.kernels.arrays import (
     U8,
     U32,
     U64,
+    Packed,
     Report,
     callback,
     count,
@@ -156,6 +157,7 @@ def walk(
     documents: ArrayLike | None = None,
     numbers: Mapping[str, float] | None = None,
     wanted: ArrayLike | None = None,
+    files: tuple[Sequence[str] | Packed, Sequence[str] | Packed] | None = None,
     threads: int = 0,
     report: Report = None,
 ) -> list[Hits]:
@@ -172,6 +174,8 @@ def walk(
         numbers: replaces sizes and weights by name (rust/core/src/rank/walk/plan.rs lists them).
         wanted: a boolean for each unit. Only units marked True are candidates and results; the best
             other units still serve as partners and bridges.
+        files: the id of each document, which is the path of a file, and the text of each unit, with which
+            files of code are ranked; it needs `documents`.
 
     Returns:
         (unit ids, scores) for each question. The first two units are chosen by another sum than the
@@ -192,6 +196,7 @@ def walk(
     def given(name: Literal["units", "sentences", "questions"]) -> F32 | None:
         return None if vectors is None else as_vectors(getattr(vectors, name), f"vectors.{name}")
 
+    paths, texts = (None, None) if files is None else (pack_texts(one, "files") for one in files)
     return _rows(
         _core.walk_rank(
             _links_arrays(links),
@@ -205,6 +210,8 @@ def walk(
             documents=None if documents is None else whole(documents, np.uint32, "documents"),
             numbers=_numbers(numbers),
             wanted=None if wanted is None else marks(wanted, "wanted"),
+            paths=paths,
+            texts=texts,
             threads=count(threads, "threads"),
             report=callback(report),
         )

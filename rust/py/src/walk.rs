@@ -227,9 +227,10 @@ pub fn links_bm25<'py>(
 }
 
 /// Rank by the walk: for each query the best `top` units. With vectors (all three) they are used. Optional:
-/// the logarithms of the units' lengths, parameters by name, and for each unit whether it may be returned.
+/// the logarithms of the units' lengths, parameters by name, for each unit whether it may be returned, and the paths of
+/// the documents with the texts of the units.
 #[pyfunction]
-#[pyo3(signature = (links, questions, question_offsets, top, *, unit_vectors=None, sentence_vectors=None, question_vectors=None, exact=false, lengths=None, documents=None, numbers=None, wanted=None, threads=0, report=None))]
+#[pyo3(signature = (links, questions, question_offsets, top, *, unit_vectors=None, sentence_vectors=None, question_vectors=None, exact=false, lengths=None, documents=None, numbers=None, wanted=None, paths=None, texts=None, threads=0, report=None))]
 pub fn walk_rank<'py>(
     py: Python<'py>,
     links: &Bound<'py, PyDict>,
@@ -244,6 +245,8 @@ pub fn walk_rank<'py>(
     documents: Option<Array<'py, u32>>,
     numbers: Option<Vec<(String, f64)>>,
     wanted: Option<Array<'py, u8>>,
+    paths: Option<Packed<'py>>,
+    texts: Option<Packed<'py>>,
     threads: usize,
     report: Report<'_, '_>,
 ) -> PyResult<Ranked> {
@@ -265,6 +268,11 @@ pub fn walk_rank<'py>(
         let mask = mask.as_ref();
         mask.map_or(Ok(()), |mask| mask.check(view.units()))?;
         let questions = Strings::new(&questions, &question_offsets)?;
+        let files = match (&paths, &texts) {
+            (Some(paths), Some(texts)) => Some(walk::Files { ids: paths.view()?, texts: texts.view()? }),
+            (None, None) => None,
+            _ => return Err(Error::input("give paths and texts, or neither")),
+        };
         let signs;
         let rows = match vectors {
             None => None,
@@ -297,6 +305,7 @@ pub fn walk_rank<'py>(
                 walk::Units {
                     lengths: lengths.as_deref().map_or(walk::Lengths::Keywords, walk::Lengths::Given),
                     documents: documents.as_deref().map(Items::from),
+                    files,
                 },
                 dense,
                 None,

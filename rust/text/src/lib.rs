@@ -34,6 +34,7 @@ pub mod blocks;
 pub mod bpe;
 pub mod characters;
 pub mod classes;
+pub mod code;
 pub mod copies;
 pub mod corpus;
 pub mod cut;

@@ -51,6 +51,7 @@ impl Channel for Walk {
         let units = walk::Units {
             lengths: walk::Lengths::Spans(query.parts.unit_spans()?),
             documents: Some(query.parts.unit_documents()?),
+            files: Some(query.parts.files()?),
         };
         let (text, mask, plan) = (query.question.text, query.mask, walk::Plan::new(false));
         let found =

@@ -15,6 +15,7 @@ use crate::items::Items;
 use crate::rank::links_view::{LinksView, Slice, Source, LANGUAGES, UNIT_LANGUAGE};
 use crate::rank::links_weights::SharedStrings;
 use crate::rank::terms::TermPostings;
+use crate::rank::walk::Files;
 use crate::search::cited::CitedGraph;
 use crate::search::copies::Copies;
 use crate::search::keyword::KeywordChannel;
@@ -188,6 +189,12 @@ impl<'a> Parts<'a> {
     /// Return the document of each unit.
     pub fn unit_documents(&self) -> Result<Items<'a, u32>> {
         Ok(self.places()?.document)
+    }
+
+    /// Return the ids of the rows of documents and the texts of units, by which the walk ranks files of code.
+    pub fn files(&self) -> Result<Files<'a>> {
+        let places = self.places()?;
+        Ok(Files { ids: places.ids, texts: places.texts })
     }
 
     /// Return the number of the language of each unit; `None` if all are English.

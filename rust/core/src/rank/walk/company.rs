@@ -1,10 +1,11 @@
 //! The company of a candidate: what else of its document matches the query.
 
-use super::saturations;
+use super::partners::saturations;
 use crate::items::Items;
 use crate::rank::links_view::LinksView;
 use crate::rank::question::Question;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// How the company of candidates is computed.
 #[derive(Debug, Clone, Copy)]
@@ -101,21 +102,26 @@ impl Company<'_> {
 /// Return the number of units of a unit's document.
 pub(super) fn units_of(documents: Items<'_, u32>, unit: u32) -> u32 {
     let own = documents[unit as usize];
+    run_around(unit as usize, documents.len(), |at| documents[at] == own).len() as u32
+}
+
+/// Return the run of positions around `at` that fit, all of which are adjacent: double the distance while they fit, then
+/// halve it.
+pub(super) fn run_around(at: usize, len: usize, fits: impl Fn(usize) -> bool) -> Range<usize> {
     let edge = |step: i64| {
-        // Double the distance while the document is the same, then halve it.
-        let is_own = |at: i64| (0..documents.len() as i64).contains(&at) && documents[at as usize] == own;
-        let (mut inside, mut by) = (i64::from(unit), 1);
-        while is_own(inside + step * by) {
+        let is_inside = |at: i64| (0..len as i64).contains(&at) && fits(at as usize);
+        let (mut inside, mut by) = (at as i64, 1);
+        while is_inside(inside + step * by) {
             inside += step * by;
             by *= 2;
         }
         while by > 1 {
             by /= 2;
-            if is_own(inside + step * by) {
+            if is_inside(inside + step * by) {
                 inside += step * by;
             }
         }
-        inside
+        inside as usize
     };
-    (edge(1) - edge(-1) + 1) as u32
+    edge(-1)..edge(1) + 1
 }

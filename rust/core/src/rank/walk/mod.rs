@@ -27,6 +27,7 @@
 
 mod bridges;
 mod chains;
+mod code;
 mod collection;
 mod company;
 mod dense;
@@ -38,30 +39,32 @@ mod pool;
 mod step;
 mod subjects;
 mod ties;
+mod units;
 pub mod words_first;
 mod worth;
 
 use crate::error::{Error, Result};
-use crate::items::Items;
 use crate::progress::Progress;
 use crate::rank::links_view::LinksView;
 use crate::rank::question::Question;
 use crate::rank::terms::Weighed;
 use crate::sparse::{leaves, rank_order, Leaders, Mask, Scored};
 use chains::Chains;
+pub use code::Files;
 use collection::Collection;
 use company::Company;
 use dense::move_question;
 pub use dense::Dense;
 use explain::Trace;
 use pairs::Pairs;
-use partners::PairScratch;
 pub(crate) use partners::{asked_keywords, saturation};
+use partners::{saturations, PairScratch};
 pub use plan::Plan;
 use pool::ask_ahead;
 use pool::{reach, step_from, stepped, PoolScratch, Reach, TINY};
 use subjects::Subjects;
 use ties::round_score;
+pub use units::{Lengths, Units};
 
 /// Subtracted from the score of units that are not candidates.
 const OUTSIDE_POOL: f64 = 1e4;
@@ -95,31 +98,6 @@ struct Row {
     company: f64,
 }
 
-/// The units' lengths and documents.
-#[derive(Debug, Clone, Copy)]
-pub struct Units<'a> {
-    pub lengths: Lengths<'a>,
-    /// The document of each unit. Units of one document are adjacent. Without documents no unit has company.
-    pub documents: Option<Items<'a, u32>>,
-}
-
-impl<'a> From<Lengths<'a>> for Units<'a> {
-    fn from(lengths: Lengths<'a>) -> Self {
-        Self { lengths, documents: None }
-    }
-}
-
-/// Unit lengths, in one of three forms.
-#[derive(Debug, Clone, Copy)]
-pub enum Lengths<'a> {
-    /// The length is the number of keywords.
-    Keywords,
-    /// log(1 + length) of each unit.
-    Given(&'a [f64]),
-    /// The length is the number of characters, from the start and end of each unit.
-    Spans(Items<'a, u32>),
-}
-
 /// Return the best `top` units, best first.
 ///
 /// `lengths`: log(1 + length) of each unit. The units at the first two ranks are chosen by a sum that gives
@@ -145,9 +123,10 @@ pub fn rank(
     if let Some(dense) = &dense {
         dense.check(links)?;
     }
-    let Units { lengths, documents } = units;
-    check_lengths(links, lengths)?;
-    check_documents(links, documents)?;
+    units.check(links)?;
+    let Units { lengths, documents, files } = units;
+    let (wanted, files) = (top, documents.zip(files).filter(|_| top > 0 && plan.code_depth > 0));
+    let top = if files.is_some() { top.max(plan.code_depth) } else { top };
     progress.check()?;
     let Scratch { question: known, subjects, first, rest, step, pairs: buffers, trace, uncovered } = scratch;
     known.read(links, question);
@@ -158,7 +137,7 @@ pub fn rank(
         return Ok(Vec::new());
     }
     if let (Some(dense), true) = (dense, wordless) {
-        return by_vectors(links, dense, top, mask, progress);
+        return by_vectors(links, dense, wanted, mask, progress);
     }
     subjects.read(links, known);
     let task = Task { links, lengths, question: known, mask, plan, progress };
@@ -215,7 +194,12 @@ pub fn rank(
     rows.retain(|row| leaves(mask, row.unit));
     trace.keep(&columns, &pairs.bonus, plan.worth(), || chains.kept());
     trace.chain_cover = plan.chain_cover;
-    finish(links, dense, plan, &rows, &order, top)
+    let mut found = finish(links, dense, plan, &rows, &order, top)?;
+    if let Some(files) = files {
+        found = code::arrange(links, files, (question, known), found, plan);
+    }
+    found.truncate(wanted);
+    Ok(found)
 }
 
 /// Return the keywords, names and subjects through which one step of the walk leaves units of these masses (ids
@@ -421,15 +405,6 @@ fn best_partner(pairs: &mut Pairs<'_>, unit: u32, partners: &[u32]) -> u32 {
     partners[ordered(all.into_iter())[0]]
 }
 
-/// Return a unit's saturation of each of the query's keywords.
-fn saturations(links: &LinksView<'_>, question: &Question, unit: u32) -> Vec<f64> {
-    let mut out = vec![0.0; question.keywords.len()];
-    for (k, at) in asked_keywords(links.unit_keywords.row(unit as usize), &question.keywords) {
-        out[k] = saturation(links, unit, at);
-    }
-    out
-}
-
 /// Rank every unit by its vector alone.
 fn by_vectors(
     links: &LinksView<'_>,
@@ -452,30 +427,6 @@ fn by_vectors(
         }
     }
     Ok(best.finish())
-}
-
-fn check_lengths(links: &LinksView<'_>, lengths: Lengths<'_>) -> Result<()> {
-    let (found, given) = match lengths {
-        Lengths::Keywords => return Ok(()),
-        Lengths::Given(lengths) => (lengths.len(), lengths),
-        Lengths::Spans(spans) => (spans.len() / 2, &[][..]),
-    };
-    if found != links.units() {
-        return Err(Error::input(format!("there are {found} lengths for {} units", links.units())));
-    }
-    match given.iter().position(|x| !x.is_finite()) {
-        Some(at) => Err(Error::input(format!("the length of unit {at} is not finite"))),
-        None => Ok(()),
-    }
-}
-
-fn check_documents(links: &LinksView<'_>, documents: Option<Items<'_, u32>>) -> Result<()> {
-    match documents {
-        Some(documents) if documents.len() != links.units() => {
-            Err(Error::input(format!("there are {} documents for {} units", documents.len(), links.units())))
-        }
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]

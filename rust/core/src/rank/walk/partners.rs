@@ -287,3 +287,12 @@ impl Mentions {
         others.for_each(|&s| add(s, &self.owned, mentions));
     }
 }
+
+/// Return a unit's saturation of each of the query's keywords.
+pub(super) fn saturations(links: &LinksView<'_>, question: &Question, unit: u32) -> Vec<f64> {
+    let mut out = vec![0.0; question.keywords.len()];
+    for (k, at) in asked_keywords(links.unit_keywords.row(unit as usize), &question.keywords) {
+        out[k] = saturation(links, unit, at);
+    }
+    out
+}

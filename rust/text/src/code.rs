@@ -1,0 +1,229 @@
+//! Source code as a search sees it: which files are code, tests or declarations, the words of their names, and the
+//! definitions and imports in a passage. Nothing is parsed, so every language with usual keywords works.
+
+mod definitions;
+
+pub use definitions::{defines, is_imports};
+
+use crate::identifiers::{each_part, has_inner_capital};
+use crate::lexical::stop_words;
+use snowball_stemmers_rs::{Algorithm, Stemmer};
+use std::sync::OnceLock;
+
+/// Suffixes of source code. Prose, data and settings are not code: their names say less about them.
+const SUFFIXES: &[&str] = &[
+    "adb", "ads", "asm", "bash", "c", "cc", "cjs", "clj", "cljs", "cpp", "cs", "cts", "cu", "cxx", "d",
+    "dart", "el", "elm", "erl", "ex", "exs", "f90", "fs", "fsx", "go", "gradle", "groovy", "h", "hh", "hpp",
+    "hs", "hxx", "inl", "java", "jl", "js", "jsx", "kt", "kts", "lisp", "lua", "m", "mjs", "ml", "mli", "mm",
+    "mts", "nim", "pas", "php", "pl", "pm", "proto", "ps1", "py", "pyi", "pyx", "r", "rb", "rkt", "rs", "s",
+    "scala", "scm", "sh", "sol", "sql", "svelte", "swift", "tcl", "ts", "tsx", "v", "vala", "vb", "vhd",
+    "vim", "vue", "zig", "zsh",
+];
+/// Folders of tests, examples and the like.
+const ASIDE: &[&str] = &[
+    "__tests__", "bench", "benches", "benchmark", "benchmarks", "demo", "demos", "example", "examples",
+    "fixture", "fixtures", "sample", "samples", "spec", "specs", "test", "testdata", "testing", "tests",
+];
+/// Ends of names of files with tests, without the suffix. They begin with a mark or a capital.
+const TEST_ENDS: &[&str] = &[
+    "_test", "_tests", "-test", ".test", "_spec", "-spec", ".spec", "Test", "Tests", "TestCase", "Spec",
+    "Suite",
+];
+/// Names of files that say nothing about what is in them.
+const GENERIC: &[&str] = &["init", "index", "lib", "main", "mod", "util", "utils"];
+/// Words of a query that is about tests or examples.
+const TEST_WORDS: &[&str] = &[
+    "benchmark", "benchmarks", "conftest", "example", "examples", "fixture", "fixtures", "spec", "specs",
+    "test", "testing", "tests",
+];
+/// Minimum size in bytes of a stem that counts as the beginning of a longer one: "config" of "configur".
+const BEGINNING: usize = 4;
+
+/// Return whether a path is that of a file with source code.
+pub fn is_code(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.rsplit_once('.').is_some_and(|(stem, suffix)| {
+        !stem.is_empty() && SUFFIXES.binary_search(&&*suffix.to_ascii_lowercase()).is_ok()
+    })
+}
+
+/// Return whether a file of code has tests, examples or declarations: what one reads after the code itself.
+pub fn is_aside(path: &str) -> bool {
+    let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let stem = stem_of(name);
+    folders.split('/').any(|folder| ASIDE.contains(&&*folder.to_ascii_lowercase()))
+        || name.starts_with("test_")
+        || name.starts_with("conftest.")
+        || name.ends_with(".pyi")
+        || stem.ends_with(".d")
+        || TEST_ENDS.iter().any(|end| stem.len() > end.len() && stem.ends_with(end))
+}
+
+fn stem_of(name: &str) -> &str {
+    name.rsplit_once('.').map_or(name, |(stem, _)| stem)
+}
+
+/// Return the stems of the words of a file's name without its suffix; none for names such as `__init__` and `index`.
+pub fn name_words(path: &str) -> Vec<String> {
+    let name = stem_of(path.rsplit('/').next().unwrap_or(path));
+    let words = plain_words(name);
+    match words.iter().all(|word| GENERIC.contains(&&**word)) {
+        true => Vec::new(),
+        false => words.iter().map(|word| stem(word)).collect(),
+    }
+}
+
+/// Return whether a file has the name of a symbol, in any case: `json_reader.py` that of `JsonReader`.
+pub fn is_named(path: &str, symbol: &str) -> bool {
+    let words = plain_words(stem_of(path.rsplit('/').next().unwrap_or(path)));
+    !words.is_empty() && words == plain_words(symbol)
+}
+
+/// Return the stems of the words of a file's folders.
+pub fn folder_words(path: &str) -> Vec<String> {
+    path.rsplit_once('/').map_or_else(Vec::new, |(folders, _)| stems(folders))
+}
+
+/// Return the stems of the words of a text, in order, without function words. Words of code are split into their parts.
+pub fn stems(text: &str) -> Vec<String> {
+    let is_used = |word: &&String| word.len() > 1 && !stop_words().has(word);
+    plain_words(text).iter().filter(is_used).map(|word| stem(word)).collect()
+}
+
+/// Return whether a query is about tests or examples.
+pub fn asks_for_tests(query: &str) -> bool {
+    plain_words(query).iter().any(|word| TEST_WORDS.contains(&&**word))
+}
+
+/// Return whether two stems are equal, or one is the beginning of the other: "auth" of "authent".
+pub fn is_same(a: &str, b: &str) -> bool {
+    a == b || (a.len().min(b.len()) >= BEGINNING && (a.starts_with(b) || b.starts_with(a)))
+}
+
+/// Return the last names of the identifiers in a query: those in camel or snake case or after `::`, `->`, `#` or a dot.
+/// A query of a single word is an identifier.
+pub fn asked_symbols(query: &str) -> Vec<&str> {
+    let chains: Vec<(&str, &str)> = chains(query).collect();
+    let alone = chains.len() == 1;
+    let is_one = |&&(chain, name): &&(&str, &str)| {
+        let is_camel = has_inner_capital(name) && name.contains(char::is_lowercase);
+        let is_linked = name.len() > 1 && (name.trim_matches('_').contains('_') || chain.len() > name.len());
+        alone || is_camel || is_linked
+    };
+    chains.iter().filter(is_one).map(|&(_, name)| name).collect()
+}
+
+/// Iterate over the identifiers of a text with those that qualify them, and their last names.
+fn chains(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let is_linked = |c: char| is_part(c) || matches!(c, ':' | '.' | '#' | '-' | '>');
+    text.split(move |c| !is_linked(c)).filter_map(|run| {
+        let run = run.trim_matches(|c| !is_part(c));
+        let name = run.rsplit(|c| !is_part(c)).next()?;
+        // "well-known", "1.5" and "a:b" do not count as identifiers.
+        let links = run[..run.len() - name.len()].split(is_part).filter(|link| !link.is_empty());
+        let is_chain = { links }.all(|link| matches!(link, "::" | "." | "->" | "#"));
+        let begins = |name: &str| name.starts_with(|c: char| c == '_' || c.is_alphabetic());
+        (begins(name) && begins(run)).then_some((if is_chain { run } else { name }, name))
+    })
+}
+
+/// Return whether a character is part of an identifier.
+fn is_part(c: char) -> bool {
+    c == '_' || c.is_alphanumeric()
+}
+
+/// Return the words of a text in lower case; those in camel case as their parts.
+fn plain_words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for run in text.split(|c: char| !c.is_alphanumeric()).filter(|run| !run.is_empty()) {
+        let before = words.len();
+        each_part(run, |part| words.push(part.to_lowercase()));
+        if words.len() == before {
+            words.push(run.to_lowercase());
+        }
+    }
+    words
+}
+
+fn stem(word: &str) -> String {
+    static STEMMER: OnceLock<Stemmer> = OnceLock::new();
+    STEMMER.get_or_init(|| Stemmer::create(Algorithm::English)).stem(word).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_code_are_told_apart_by_their_paths() {
+        assert!(SUFFIXES.is_sorted());
+        for path in ["a.py", "src/x/Y.KT", "lib/a.d.ts", "b/__init__.py", "a#x.rs"] {
+            assert!(is_code(path), "{path}");
+        }
+        for path in ["README.md", "a/b.txt", "py", ".py", "a.py/notes.md", "doc-17", ""] {
+            assert!(!is_code(path), "{path}");
+        }
+        for path in [
+            "tests/a.py", "src/test/java/A.java", "a/test_b.py", "b_test.go", "x/FooSpec.scala",
+            "FooTest.java", "a.test.ts", "types/index.d.ts", "m.pyi", "examples/a.rs", "a/__tests__/b.js",
+            "conftest.py", "Spec/a.rb",
+        ] {
+            assert!(is_aside(path), "{path}");
+        }
+        for path in ["src/testing.py", "latest.py", "contest.go", "a/spectrum.rs", "Test.java", "attest_b.py"]
+        {
+            assert!(!is_aside(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn words_of_names_are_stems_of_their_parts() {
+        assert_eq!(name_words("a/b/JsonReaders.java"), ["json", "reader"]);
+        assert_eq!(name_words("src/shell_completion.py"), ["shell", "complet"]);
+        assert_eq!(name_words("http2.go"), ["http2"]);
+        for path in ["a/__init__.py", "index.ts", "src/mod.rs", "lib.rs", "main.c"] {
+            assert!(name_words(path).is_empty(), "{path}");
+        }
+        assert_eq!(folder_words("src/coreTypes/a.py"), ["src", "core", "type"]);
+        assert!(folder_words("a.py").is_empty());
+        assert!(is_named("a/json_reader.py", "JsonReader") && is_named("x/Conn.ex", "conn"));
+        assert!(!is_named("a/JsonReaders.java", "JsonReader") && !is_named("a/_.py", "_"));
+        assert_eq!(
+            stems("How are the JsonReaders of a parse_tree built?"),
+            ["json", "reader", "pars", "tree", "built"]
+        );
+        assert!(
+            is_same("config", "configur")
+                && is_same("a", "a")
+                && !is_same("pars", "part")
+                && !is_same("js", "json")
+        );
+    }
+
+    #[test]
+    fn symbols_are_names_in_the_forms_of_code() {
+        assert_eq!(asked_symbols("Context"), ["Context"]);
+        assert_eq!(asked_symbols("where is render_template used"), ["render_template"]);
+        assert_eq!(
+            asked_symbols("Sinatra::Base routing and JsonReader, z.record"),
+            ["Base", "JsonReader", "record"]
+        );
+        assert_eq!(asked_symbols("a well-known JSON object (v1.5): e.g. Zod"), [""; 0]);
+        assert_eq!(asked_symbols("uv_run()"), ["uv_run"]);
+        assert!(
+            asked_symbols("").is_empty()
+                && asked_symbols("12").is_empty()
+                && asked_symbols("how it works").is_empty()
+        );
+    }
+
+    #[test]
+    fn queries_about_tests_name_them() {
+        for query in
+            ["tests for the parser", "unit test of retry", "testing client", "test_parser", "usage examples"]
+        {
+            assert!(asks_for_tests(query), "{query}");
+        }
+        assert!(!asks_for_tests("the latest contest") && !asks_for_tests(""));
+    }
+}

@@ -1,0 +1,195 @@
+"""Files of code in a ranking, slow and plain: the oracle of `rank::walk::code` and `text::code`.
+
+Reads paths and texts by regular expressions, and counts the query's keywords in every unit of every file.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tests.oracles.lexical import STOP_WORDS, stemmer
+
+SUFFIX = re.compile(r"[^/]\.(?:py|pyi|rs|java|kt|ts|js|c|h|go|rb|ex|hs)$", re.IGNORECASE)
+"""The suffixes that the tests use."""
+ASIDE = re.compile(
+    r"(?:^|/)(?:__tests__|bench(?:es|marks?)?|demos?|examples?|fixtures?|samples?|specs?|test|testdata|testing|tests)/"
+    r"|(?:^|/)test_[^/]*$|(?:^|/)conftest\.[^/]*$|\.pyi$|\.d\.[^/.]+$",
+    re.IGNORECASE,
+)
+TEST_NAME = re.compile(r"[^/](?:[_.-]test|_tests|[_.-]spec|Test|Tests|TestCase|Spec|Suite)\.[^/.]+$")
+GENERIC = {"init", "index", "lib", "main", "mod", "util", "utils"}
+TESTS = re.compile(r"benchmarks?|conftest|examples?|fixtures?|specs?|test|testing|tests")
+KEYWORD = (
+    r"alias|class|const|data|def|define|defmacro|defmodule|defp|defprotocol|enum|extension|fn|fun|func|function"
+    r"|impl|interface|let|macro_rules!|module|namespace|newtype|object|package|protocol|record|static|struct|sub"
+    r"|trait|type|typedef|union|val|var"
+)
+CONTROL = re.compile(
+    r"assert|await|case|catch|do|elif|else|except|for|if|match|new|not|raise|return|switch|throw|until|unless"
+    r"|while|yield"
+)
+IMPORT = re.compile(
+    r"(?:import|from|use|using|package|alias|require|open|include|#include)(?=[\s(<]|$)"
+    r"|(?:pub use|export)\s*[*{]|pub use "
+)
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The weights of rust/core/src/rank/walk/plan.rs."""
+
+    code_depth: float = 100
+    code_name: float = 0.6
+    code_folder: float = 0.3
+    code_body: float = 0.2
+    code_symbol: float = 0.4
+    code_file: float = 0.3
+    code_aside: float = 0.3
+    code_imports: float = 0.5
+    code_again: float = 0.3
+
+
+@dataclass(frozen=True)
+class Bodies:
+    """The keywords of the query with their weights, their counts in each unit, and the units' lengths."""
+
+    weights: Sequence[float]
+    counts: Sequence[Sequence[int]]
+    lengths: Sequence[int]
+
+
+def is_code(path: str) -> bool:
+    return SUFFIX.search(path) is not None
+
+
+def is_aside(path: str) -> bool:
+    return bool(ASIDE.search(path) or TEST_NAME.search(path))
+
+
+def words_of(text: str) -> list[str]:
+    """Split camel case as rust/text/src/identifiers.rs does, for ASCII without "Mc" and lone letters."""
+    words = []
+    for run in re.findall(r"[^\W_]+", text):
+        parts = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z][a-z])|(?<=\d)(?=[A-Z][a-z])", " ", run)
+        is_split = any(sum(c.isalpha() for c in part) >= 3 for part in parts.split())
+        words += (parts if is_split else run).lower().split()
+    return words
+
+
+def stem(word: str) -> str:
+    return stemmer("english").stemWord(word)
+
+
+def stems(text: str) -> list[str]:
+    return [stem(word) for word in words_of(text) if len(word) > 1 and word not in STOP_WORDS]
+
+
+def symbols(query: str) -> list[str]:
+    chains = re.findall(
+        r"(?<![\w.:#>-])([A-Za-z_]\w*(?:(?:::|->|\.|#)[A-Za-z_]\w*)*)(?![\w#]|[.:>-]\w)", query
+    )
+    names = [(chain, re.split(r"\W+", chain)[-1]) for chain in chains]
+    return [
+        name
+        for chain, name in names
+        if len(names) == 1
+        or (re.search(r".[A-Z]", name) and re.search("[a-z]", name))
+        or (len(name) > 1 and ("_" in name.strip("_") or chain != name))
+    ]
+
+
+def defines(text: str, name: str) -> bool:
+    """Whether a passage defines a name."""
+    qualified = r"(?:[\w.:]*[.:]|\([^()\n]*\)[ \t]*)?"
+    after_keyword = rf"(?<![\w.!])(?:{KEYWORD})[ \t*&]+{qualified}{re.escape(name)}(?!\w)"
+    if re.search(after_keyword, text):
+        return True
+    for head, tail, below in re.findall(
+        rf"^([\w\s*&:<>~\[\],.@?]*?)(?<!\w){re.escape(name)}(\([^\n]*)(?:\n(.?)|$)", text, re.MULTILINE
+    ):
+        line = head.rpartition("\n")[2]
+        if line.split() and CONTROL.fullmatch(line.split()[0]):
+            continue
+        is_outer = re.match(r"[^\W\d]", line) is not None and not tail.rstrip().endswith(";")
+        if tail.rstrip().endswith("{") or is_outer or (not line and below == "{"):
+            return True
+    return False
+
+
+def is_imports(text: str) -> bool:
+    lines = [line.strip() for line in text.split("\n")]
+    code = [line for line in lines if line and not line.startswith(("//", "*", "/*", "--"))]
+    return 2 * sum(IMPORT.match(line) is not None for line in code) > len(code)
+
+
+def is_same(a: str, b: str) -> bool:
+    return a == b or (min(len(a), len(b)) >= 4 and (a.startswith(b) or b.startswith(a)))
+
+
+def share(words: Sequence[str], others: Sequence[str]) -> float:
+    return sum(any(is_same(a, b) for b in others) for a in words) / max(len(words), 1)
+
+
+def arrange(
+    ranked: Sequence[tuple[int, float]],
+    query: str,
+    paths: Sequence[str],
+    texts: Sequence[str],
+    bodies: Bodies,
+    numbers: Mapping[str, float] | None = None,
+) -> list[int]:
+    """Return the units of a ranking in their new order. `paths` has the path of each unit."""
+    weights = Weights(**(numbers or {}))
+    head = [unit for unit, _ in ranked[: int(weights.code_depth)]]
+    files = {paths[unit] for unit in head if is_code(paths[unit])}
+    code = sum(is_code(paths[unit]) for unit in head) / max(len(head), 1)
+    asked = stems(query)
+    body = _bodies(files, paths, bodies)
+    short = min(1.0, 12 / max(len(query.split()), 1)) ** 2
+    named = symbols(query)
+
+    def score(rank: int, unit: int) -> float:
+        path, direct = paths[unit], 61 / (61 + rank)
+        if path not in files:
+            return direct
+        folders, _, name = path.rpartition("/")
+        own = words_of(name.rpartition(".")[0])
+        name_share = 0.0 if set(own) <= GENERIC else share([stem(word) for word in own], asked)
+        bonus = weights.code_name * short * name_share + weights.code_folder * share(asked, stems(folders))
+        bonus += weights.code_body * body[path]
+        bonus += weights.code_symbol * any(defines(texts[unit], one) for one in named)
+        bonus += weights.code_file * bool(named and own and own == words_of(named[-1]))
+        value = direct + code * bonus
+        if is_aside(path) and not any(map(TESTS.fullmatch, words_of(query))):
+            value *= weights.code_aside
+        return value * (weights.code_imports if is_imports(texts[unit]) else 1.0)
+
+    def rounded(value: float) -> float:
+        return round(value * 2**30) / 2**30
+
+    scored = sorted(((-rounded(score(rank, unit)), rank) for rank, unit in enumerate(head)))
+    seen: dict[str, int] = {}
+    final = []
+    for value, rank in scored:
+        path = paths[head[rank]]
+        times = seen.get(path, 0) if path in files else 0
+        seen[path] = times + 1
+        final.append((-rounded(-value * weights.code_again**times), rank))
+    return [head[rank] for _, rank in sorted(final)] + [unit for unit, _ in ranked[len(head) :]]
+
+
+def _bodies(files: set[str], paths: Sequence[str], bodies: Bodies) -> dict[str, float]:
+    """Return the BM25 score of each file as one text, divided by the greatest."""
+    units = {path: [unit for unit, own in enumerate(paths) if own == path] for path in files}
+    lengths = {path: sum(bodies.lengths[unit] for unit in own) for path, own in units.items()}
+    mean = max(math.fsum(lengths.values()) / max(len(files), 1), 1.0)
+    found = {}
+    for path, own in units.items():
+        counts = [sum(bodies.counts[unit][at] for unit in own) for at in range(len(bodies.weights))]
+        norm = 1.2 * (0.7 + 0.3 * lengths[path] / mean)
+        found[path] = sum(w * tf / (tf + norm) for w, tf in zip(bodies.weights, counts, strict=True))
+    best = max(found.values(), default=0.0) or 1.0
+    return {path: value / best for path, value in found.items()}

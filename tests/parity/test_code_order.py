@@ -1,0 +1,164 @@
+"""The order of files of code in the walk against its slow form, and each rule alone on a small repository."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.oracles import code_order as oracle
+from tests.oracles.walk_parts import rows_of, vocabulary
+
+from ketrag_fast import _core
+from ketrag_fast.errors import InputError
+from ketrag_fast.kernels import links as kernel
+
+FILES = {
+    "src/json/JsonReader.kt": [
+        "class JsonReader(val input: Input) {",
+        "  fun read(): Value {\n    return parse(input)\n  }",
+        "  // tokens of the reader\n  fun next() {}",
+    ],
+    "src/json/JsonReaders.kt": [
+        "val reader = JsonReader(input)\nreader.read()",
+        "object JsonReaders {\n  fun open() {}",
+    ],
+    "src/json/__init__.py": ["from .reader import JsonReader\nfrom .writer import write_all", "import parse"],
+    "src/index.ts": ["export * from './reader'\nexport { parse } from './parse'"],
+    "src/parse.c": [
+        "int parse_value(const char* text) {\n  return read(text);",
+        "static int\nread(char* at)\n{",
+    ],
+    "include/parse.h": ["int parse_value(const char* text);\nint read(char* at);"],
+    "tests/test_reader.py": [
+        "def test_read():\n    assert parse(JsonReader()) == 1",
+        "class JsonReader:\n    pass",
+    ],
+    "types/reader.d.ts": ["export declare class JsonReader { read(): Value }"],
+    "examples/read_file.py": ["reader = JsonReader(path)\nprint(reader.read())"],
+    "README.md": [
+        "JsonReader reads values: parse a file with the reader.",
+        "Tests of the reader are in tests.",
+    ],
+    "notes/reader": ["The reader was written before the parser and its tests."],
+}
+PATHS = [path for path, texts in FILES.items() for _ in texts]
+TEXTS = [text for texts in FILES.values() for text in texts]
+DOCUMENTS = np.array([list(FILES).index(path) for path in PATHS], np.uint32)
+LINKS = kernel.build_links([""] * len(TEXTS), TEXTS, [[text] for text in TEXTS])
+WORDS = (
+    "read",
+    "reader",
+    "json",
+    "parse",
+    "value",
+    "file",
+    "tests",
+    "input",
+    "token",
+    "the",
+    "src",
+    "parsing",
+)
+PLAIN = st.lists(st.sampled_from(WORDS), min_size=1, max_size=16).map(" ".join)
+SYMBOLS = ("JsonReader", "parse_value", "write_all", "read", "json.JsonReader", "Json::read", "JsonReaders")
+MIXED = st.lists(st.sampled_from((*SYMBOLS, *WORDS)), min_size=1, max_size=5).map(" ".join)
+
+
+def ranked(query: str, **numbers: float) -> list[tuple[int, float]]:
+    [(units, scores)] = kernel.walk(
+        LINKS, [query], 50, documents=DOCUMENTS, files=(list(FILES), TEXTS), numbers=numbers
+    )
+    return list(zip(units.tolist(), scores.tolist(), strict=True))
+
+
+def slow(query: str, **numbers: float) -> list[int]:
+    keywords = vocabulary(LINKS, "keywords")
+    known = sorted({keywords.index(word) for word in _core.lexical_keywords(query) if word in keywords})
+    idf = kernel_idf()
+    counts = rows_of(LINKS, "unit_keywords", len(keywords), "unit_keywords_tf")
+    bodies = oracle.Bodies(
+        [idf[at] for at in known],
+        [[int(row[at]) for at in known] for row in counts],
+        [int(length) for length in LINKS["unit_length"]],
+    )
+    return oracle.arrange(ranked(query, code_depth=0), query, PATHS, TEXTS, bodies, numbers)
+
+
+def kernel_idf() -> list[float]:
+    arrays = _core.links_weights(LINKS)
+    return [float(x) for x in arrays["keyword_idf"]]
+
+
+def paths(query: str, **numbers: float) -> list[str]:
+    return [PATHS[unit] for unit, _ in ranked(query, **numbers)]
+
+
+@settings(max_examples=150, deadline=None)
+@given(PLAIN, st.sampled_from((100, 7)))
+def test_plain_questions_are_ranked_as_by_the_slow_form(query: str, depth: int) -> None:
+    assert [unit for unit, _ in ranked(query, code_depth=depth)] == slow(query, code_depth=depth)
+
+
+@settings(max_examples=150, deadline=None)
+@given(MIXED)
+def test_symbols_are_ranked_as_by_the_slow_form(query: str) -> None:
+    # A part of an identifier that the index knows as a whole weighs less, which the slow form does not do.
+    assert [unit for unit, _ in ranked(query, code_body=0)] == slow(query, code_body=0)
+
+
+@pytest.mark.parametrize("query", ["read", "the reader of json", "JsonReader", "tests for the reader"])
+def test_the_order_is_a_permutation_with_falling_scores(query: str) -> None:
+    before, after = ranked(query, code_depth=0), ranked(query)
+    assert sorted(unit for unit, _ in before) == sorted(unit for unit, _ in after)
+    assert all(a > b for (_, a), (_, b) in pairwise(after))
+    few = kernel.walk(LINKS, [query], 3, documents=DOCUMENTS, files=(list(FILES), TEXTS))
+    assert few[0][0].tolist() == [unit for unit, _ in after[:3]]
+
+
+def test_a_symbol_is_found_where_it_is_defined() -> None:
+    assert paths("JsonReader")[0] == "src/json/JsonReader.kt"
+    assert paths("JsonReaders")[0] == "src/json/JsonReaders.kt"
+    assert paths("parse_value")[0] == "src/parse.c"
+
+
+def test_tests_examples_and_declarations_follow_unless_the_query_wants_them() -> None:
+    aside = [oracle.is_aside(path) for path in paths("read the reader") if oracle.is_code(path)]
+    first = list(dict.fromkeys(path for path in paths("read the reader")))
+    assert aside.index(True) > 3
+    assert first.index("tests/test_reader.py") > first.index("src/json/JsonReader.kt")
+    assert "tests/test_reader.py" in paths("tests for the reader")[:2]
+
+
+def test_one_passage_of_each_file_comes_first() -> None:
+    found = [path for path in paths("json reader", code_aside=1, code_imports=1) if oracle.is_code(path)]
+    files = len(set(found))
+    assert len(set(found[:files])) == files
+
+
+def test_documents_that_are_not_code_keep_their_order() -> None:
+    for query in ("the reader", "tests parse file"):
+        prose = [
+            [unit for unit, _ in way if not oracle.is_code(PATHS[unit])]
+            for way in (ranked(query), ranked(query, code_depth=0))
+        ]
+        assert prose[0] == prose[1]
+
+
+def test_a_collection_without_code_is_ranked_as_before() -> None:
+    names = [f"{path}.txt" for path in FILES]
+    for query in ("json reader", "JsonReader"):
+        [(units, scores)] = kernel.walk(LINKS, [query], 50, documents=DOCUMENTS, files=(names, TEXTS))
+        assert list(zip(units.tolist(), scores.tolist(), strict=True)) == ranked(query, code_depth=0)
+
+
+def test_wrong_numbers_of_paths_and_texts_are_refused() -> None:
+    for files, documents in (
+        ((list(FILES)[:3], TEXTS), DOCUMENTS),
+        ((list(FILES), TEXTS[:3]), DOCUMENTS),
+        ((list(FILES), TEXTS), None),
+    ):
+        with pytest.raises(InputError, match=r"paths|texts"):
+            kernel.walk(LINKS, ["read"], 5, documents=documents, files=files)
