@@ -21,6 +21,7 @@ from ketrag_fast.apps.server.inspect import health_endpoints, index_endpoints
 from ketrag_fast.apps.server.options import ServerOptions
 from ketrag_fast.apps.server.replies import Problem, json_reply, log
 from ketrag_fast.apps.server.service import Service
+from ketrag_fast.apps.server.uploads import upload_endpoints
 from ketrag_fast.errors import KetragError
 from ketrag_fast.page.assets import FILES, content
 
@@ -42,6 +43,7 @@ def create_app(options: ServerOptions, token: str | None = None) -> Starlette:
         *retrieval.endpoints(service),
         *answering.endpoints(service),
         *index_endpoints(),
+        *upload_endpoints(),
         *openai_protocol.endpoints(service),
         *health_endpoints(),
     ]

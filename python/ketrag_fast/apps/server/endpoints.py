@@ -288,10 +288,12 @@ class Endpoint:
     """Media types of the reply."""
     is_open: bool = False
     """Whether no token is needed."""
+    receives: str = ""
+    """Media type of a body that the handler reads itself; `shape` then has the parameters of a POST."""
 
     async def serve(self, request: Request) -> Response:
         """Answer a request."""
-        if self.method == "POST":
+        if self.method == "POST" and not self.receives:
             values = await read_body(request, self.shape, strict=self.is_strict)
         else:
             values = read_parameters(request, self.shape)
@@ -309,7 +311,10 @@ class Endpoint:
             "summary": self.summary,
             "responses": {"200": {"description": self.reply or self.summary, "content": content}} | _FAILURES,
         }
-        if self.method == "POST":
+        if self.receives:
+            found["parameters"] = parameters_schema(self.path, self.shape)
+            found["requestBody"] = {"required": True, "content": {self.receives: {"schema": _TEXT}}}
+        elif self.method == "POST":
             body = {"application/json": {"schema": shape_schema(self.shape, strict=self.is_strict)}}
             found["requestBody"] = {"required": True, "content": body}
         else:

@@ -183,7 +183,7 @@ def stats(call: Call) -> Any:
     """Return statistics of an index."""
     entry = call.entry
     data = {"schema": "ketrag/stats/1", **entry.index.stats(), "path": entry.name}
-    return _clean(data, call.service.indexes.folders)
+    return clean(data, call.service.indexes.folders)
 
 
 def fields(call: Call) -> dict[str, Any]:
@@ -293,9 +293,7 @@ def documents(call: Call) -> dict[str, Any]:
 async def change_documents(call: Call) -> Any:
     """Change the documents; reply once the new generation is published and in use here."""
     service, body = call.service, call.values
-    if not service.options.writable:
-        hint = "start it with --allow-write"
-        raise Problem(403, "read_only", "this service is read-only", hint=hint, param="documents")
+    require_writable(call)
     entry = call.entry
     if not body.get("documents") and not body.get("remove"):
         raise Problem(422, "bad_request", "the request has neither documents nor remove", param="documents")
@@ -312,11 +310,18 @@ async def change_documents(call: Call) -> Any:
             headers={"Retry-After": "1"},
         )
     async with entry.writing:
-        report = await service.aside(_apply_change, service, entry.index, added, body.get("remove", ()))
-    return _clean(report.to_json(), service.indexes.folders)
+        report = await service.aside(apply_change, service, entry.index, added, body.get("remove", ()))
+    return clean(report.to_json(), service.indexes.folders)
 
 
-def _apply_change(service: Service, opened: Index, added: list[Document], removed: list[str]) -> BuildReport:
+def require_writable(call: Call) -> None:
+    """Raise Problem 403 if the service may not change documents."""
+    if not call.service.options.writable:
+        hint = "start it with --allow-write"
+        raise Problem(403, "read_only", "this service is read-only", hint=hint, param="documents")
+
+
+def apply_change(service: Service, opened: Index, added: list[Document], removed: list[str]) -> BuildReport:
     """Update the index, on a thread. It keeps its build settings; a build stops when the service does."""
     settings = {name: value for name, value in service.options.settings.items() if name in names("run")}
     with Index.open(opened.path, settings=Settings(**settings)) as index:
@@ -344,12 +349,12 @@ def _in_time(service: Service) -> Callable[[object], bool]:
     return lambda _: time.monotonic() < until and not service.stopping
 
 
-def _clean(data: Any, folders: tuple[tuple[str, str], ...]) -> Any:
+def clean(data: Any, folders: tuple[tuple[str, str], ...]) -> Any:
     """Remove paths of this machine, which reports of failed files contain, from JSON data."""
     if isinstance(data, dict):
-        return {name: _clean(value, folders) for name, value in data.items()}
+        return {name: clean(value, folders) for name, value in data.items()}
     if isinstance(data, list):
-        return [_clean(value, folders) for value in data]
+        return [clean(value, folders) for value in data]
     return without_paths(data, folders) if isinstance(data, str) else data
 
 

@@ -42,7 +42,7 @@ function documentRow(one) {
     made("td", {}, short(name, 200)),
     made("td", { "data-head": "Passages", class: "number" }, count(one.units)),
     ...(writable ? [made("td", {}, made("button", { type: "button", class: "small", "aria-label": `Remove ${short(name, 200)}`,
-      on: () => changeDocuments({ remove: [name] }) }, "Remove"))] : []));
+      on: (event) => removeLater(name, event.target.closest("tr")) }, "Remove"))] : []));
 }
 
 /** List documents, those of a theme if the address names one. */
@@ -137,7 +137,69 @@ async function changeDocuments(body) {
   } catch (error) { ended = true; at("documents-status").textContent = error.message; } finally { clearInterval(clock); }
 }
 
+const UNDO_MS = 6000;
+/** The documents that will be removed unless somebody presses Undo, each with its timer. */
+const removals = new Map();
+
+/** Hide a row, offer to undo, and remove the document when the time is over or the page is closed. */
+function removeLater(name, row) {
+  row.hidden = true;
+  const undo = made("button", { type: "button", class: "small", on: () => {
+    clearTimeout(removals.get(name));
+    removals.delete(name);
+    row.hidden = false;
+    at("documents-status").textContent = `${short(name, 200)} stays`;
+  } }, "Undo");
+  at("documents-status").replaceChildren(`${short(name, 200)} is removed `, undo);
+  removals.set(name, setTimeout(() => { removals.delete(name); changeDocuments({ remove: [name] }); }, UNDO_MS));
+}
+
+window.addEventListener("pagehide", () => {
+  const names = [...removals.keys()];
+  for (const timer of removals.values()) clearTimeout(timer);
+  removals.clear();
+  if (names.length) call("/v1/documents", { index: chosen().name, remove: names }).catch(() => {});
+});
+
+const UPLOADED = {
+  read: (reply) => [count(reply.documents.length) + (reply.documents.length === 1 ? " document" : " documents"), reply.pages && `${count(reply.pages)} pages`].filter(Boolean).join(", "),
+  refused: (reply) => `not indexed: ${reply.warnings[0] || "no text was found in it"}`,
+  exists: (reply) => `not indexed: ${short(reply.existing[0], 100)} is already in the index`,
+};
+
+/** Send one file, and show in its row what was read, or why not. */
+async function uploadFile(file, row, replace) {
+  const [state, about] = row.lastElementChild.children;
+  state.textContent = "reading";
+  about.replaceChildren();
+  try {
+    const query = new URLSearchParams({ name: file.name, index: chosen().name, ...(replace && { replace: "yes" }) });
+    const reply = data(await (await sendFile(`/v1/uploads?${query}`, file)).text());
+    row.dataset.state = reply.state;
+    state.textContent = UPLOADED[reply.state](reply);
+    const further = reply.state === "refused" ? reply.warnings.slice(1) : reply.warnings;
+    about.replaceChildren(...further.slice(0, 5).map((text) => made("p", { class: "about" }, short(text, 300))));
+    if (reply.state === "exists") {
+      about.append(made("button", { type: "button", class: "small", on: async () => {
+        await uploadFile(file, row, true);
+        await begin();
+        showDocuments(0);
+      } }, "Replace"));
+    }
+  } catch (error) {
+    row.dataset.state = "refused";
+    state.textContent = `not indexed: ${error.message}`;
+  }
+}
+
+/** Index files one after the other, each with a row that tells how far it is. */
 async function addFiles(files) {
-  const documents = await Promise.all([...files].map(async (file) => ({ id: file.name, title: file.name, text: await file.text() })));
-  if (documents.length) changeDocuments({ documents });
+  const rows = [...files].map((file) => [file, made("tr", { "data-state": "waiting" }, made("td", {}, short(file.name, 200)),
+    made("td", {}, made("span", { role: "status" }, "waiting"), made("div", {})))]);
+  if (!rows.length) return;
+  at("uploads").replaceChildren(made("tbody", {}, ...rows.map(([, row]) => row)));
+  at("uploads").hidden = false;
+  for (const [file, row] of rows) await uploadFile(file, row, false);
+  await begin();
+  showDocuments(0);
 }

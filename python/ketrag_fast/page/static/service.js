@@ -11,11 +11,20 @@ class Refused extends Error {
 }
 
 async function call(path, body, signal) {
-  const headers = { "Content-Type": "application/json" };
+  const options = body ? { method: "POST", body: JSON.stringify(body), keepalive: Boolean(body.remove) } : {};
+  return request(path, { ...options, signal }, "application/json");
+}
+
+/** Send the bytes of a file. */
+async function sendFile(path, file) {
+  return request(path, { method: "POST", body: file }, "application/octet-stream");
+}
+
+async function request(path, options, type) {
+  const headers = { "Content-Type": type };
   const token = sessionStorage.getItem("token");
   if (token) headers.Authorization = `Bearer ${token}`;
-  const options = body ? { method: "POST", body: JSON.stringify(body), headers, signal } : { headers, signal };
-  const reply = await fetch(path, options);
+  const reply = await fetch(path, { ...options, headers });
   if (reply.ok) return reply;
   const said = await reply.json().catch(() => ({ message: reply.statusText }));
   if (reply.status === 401) at("token-form").hidden = false;

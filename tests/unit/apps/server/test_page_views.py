@@ -206,7 +206,31 @@ def test_documents_are_added_and_removed_where_writing_is_allowed(page: Browser,
         page.value("addFiles([new File(['The Maud sailed too.'], 'maud.txt')])")
         page.wait("document.querySelectorAll('#documents-table tbody tr').length === 2")
         page.value("document.querySelector('#documents-table td:last-child button').click()")
+        page.wait("document.querySelectorAll('#documents-table tbody tr[hidden]').length === 1")
+        page.value("document.querySelector('#documents-status button').click()")
+        page.wait("document.querySelectorAll('#documents-table tbody tr[hidden]').length === 0")
+        page.value("document.querySelector('#documents-table td:last-child button').click()")
         page.wait("document.querySelectorAll('#documents-table tbody tr').length === 1")
+        assert problems(page) == []
+
+
+def test_a_dropped_file_is_read_by_its_format(page: Browser, tmp_path: Path) -> None:
+    folder = tmp_path / "index"
+    Index.build([Document("a.md", "The Fram sailed.", "Fram")], folder, settings=Settings(threads=1)).close()
+    with running(folder, writable=True) as service:
+        page.go(f"{service.url}#documents")
+        page.wait("!document.getElementById('documents-write').hidden")
+        page.value(
+            "addFiles([new File(['<p>The <b>Maud</b> sailed.</p>'], 'maud.html'), new File(['x'], 'a.md'),"
+            " new File([new Uint8Array([0, 1, 2, 255])], 'junk.bin')])"
+        )
+        page.wait("document.querySelectorAll('#uploads tr[data-state=waiting]').length === 0")
+        page.wait("document.querySelectorAll('#documents-table tbody tr').length === 2")
+        states = page.value("[...document.querySelectorAll('#uploads tr')].map((row) => row.dataset.state)")
+        assert states == ["read", "exists", "refused"]
+        assert texts(page, "#uploads td span")[1] == "not indexed: a.md is already in the index"
+        page.value("document.querySelector('#uploads button').click()")
+        page.wait("document.querySelectorAll('#uploads tr[data-state=read]').length === 2")
         assert problems(page) == []
 
 

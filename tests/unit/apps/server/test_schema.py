@@ -38,6 +38,7 @@ OPERATIONS = (
     "GET /v1/passages/{unit}",
     "GET /v1/documents",
     "POST /v1/documents",
+    "POST /v1/uploads",
     "GET /v1/models",
     "GET /v1/models/{name}",
     "POST /v1/embeddings",

@@ -1,0 +1,96 @@
+"""Uploaded files: read by their format, never a silent replacement, and refused with a reason."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ketrag_fast import Document, Index, Settings
+from ketrag_fast.apps.server import uploads
+from tests.support.samples import samples
+from tests.support.service import running
+
+pytestmark = pytest.mark.usefixtures("loopback")
+BINARY = {"Content-Type": "application/octet-stream"}
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    folder = tmp_path / "index"
+    Index.build([Document("a.md", "The Fram sailed.", "Fram")], folder, settings=Settings(threads=1)).close()
+    return folder
+
+
+def send(client: Any, name: str, content: bytes, **more: str) -> Any:
+    return client.post("/v1/uploads", params={"name": name, **more}, content=content, headers=BINARY)
+
+
+def test_a_file_is_read_by_its_format(own: Path) -> None:
+    with running(own, writable=True) as service, service.client() as client:
+        reply = send(client, "ship.html", b"<p>The <b>quagga</b> sailed on the Maud.</p>").json()
+        assert (reply["state"], reply["documents"]) == ("read", ["ship.html"])
+        found = client.post("/v1/retrieve", json={"question": "quagga"}).json()["passages"]
+        assert found[0]["text"] == "The quagga sailed on the Maud."
+
+
+def test_samples_of_all_formats_are_read_or_refused_with_a_reason(own: Path) -> None:
+    states = {}
+    with running(own, writable=True) as service, service.client() as client:
+        for name, content in list(samples().items())[:20]:
+            reply = send(client, name, content, replace="yes")
+            assert reply.status_code == 200, name
+            assert reply.json()["state"] == "read" or reply.json()["warnings"], name
+            assert "ketrag-upload-" not in reply.text, "no path of the service"
+            states[name] = reply.json()["state"]
+    assert list(states.values()).count("read") >= 15, states
+
+
+def test_a_document_is_replaced_only_if_that_is_requested(own: Path) -> None:
+    with running(own, writable=True) as service, service.client() as client:
+        reply = send(client, "a.md", b"The Maud sailed.").json()
+        assert (reply["state"], reply["existing"]) == ("exists", ["a.md"])
+        assert client.post("/v1/retrieve", json={"question": "Maud"}).json()["passages"] == []
+        assert send(client, "a.md", b"The Maud sailed.", replace="yes").json()["state"] == "read"
+        assert client.post("/v1/retrieve", json={"question": "Maud"}).json()["passages"]
+
+
+@pytest.mark.parametrize("name", ["../../a.md", "C:\\notes\\a.md", "/etc/a.md", "..a.md", "a\u0000.md"])
+def test_a_name_is_never_a_path(own: Path, name: str) -> None:
+    with running(own, writable=True) as service, service.client() as client:
+        assert send(client, name, b"Text.").json()["name"] == "a.md"
+        assert send(client, "..", b"Text.").status_code == 422
+    assert not (own.parent / "a.md").exists()
+
+
+def test_a_bomb_and_a_file_without_text_are_refused(own: Path) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("word/document.xml", b"<w>" + b" " * 200_000_000 + b"</w>")
+    with running(own, writable=True) as service, service.client() as client:
+        for name, content in (
+            ("bomb.docx", packed.getvalue()),
+            ("junk.bin", b"\0\1\2\xff"),
+            ("empty.md", b""),
+        ):
+            reply = send(client, name, content).json()
+            assert (reply["state"], reply["documents"]) == ("refused", []), name
+
+
+def test_a_large_file_another_type_and_a_service_for_reading_are_errors(
+    own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(uploads, "LARGEST", 10)
+    with running(own, writable=True, body=20) as service, service.client() as client:
+        reply = send(client, "b.md", b"x" * 21)
+        assert (reply.status_code, reply.json()["code"]) == (413, "too_large")
+        assert "--max-body" in reply.json()["hint"]
+        reply = client.post(
+            "/v1/uploads", params={"name": "b.md"}, content=b"x", headers={"Content-Type": "text/plain"}
+        )
+        assert reply.status_code == 415
+    with running(own) as service, service.client() as client:
+        assert send(client, "b.md", b"x").json()["code"] == "read_only"
