@@ -100,7 +100,7 @@ async def _receive(request: Request, path: Path, most: int) -> None:
                 async for part in request.stream():
                     size += len(part)
                     if size > most:
-                        hint = "start the service with a larger --max-body, or index the file where it is"
+                        hint = "start the service with a larger --max-body, or add the file with `ketrag add`"
                         raise Problem(413, "too_large", f"the file has more than {most:,} bytes", hint=hint)
                     stream.write(part)
     except TimeoutError:
