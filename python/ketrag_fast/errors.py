@@ -261,6 +261,8 @@ class EndpointNotConfirmed(KetragError):
 class SettingsNotConfirmed(KetragError):
     """The settings file of the working folder names an endpoint or a path outside, and is not confirmed.
 
+    Or only the settings of an index name a file that a build would read.
+
     Examples:
         >>> SettingsNotConfirmed("ketrag.toml:1: llm names the endpoint https://example.org/v1").code
         'settings_not_confirmed'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import tarfile
 from pathlib import Path
@@ -116,7 +117,8 @@ def test_confirmed_sources_are_read_until_that_is_withdrawn(
     (home / "private" / "other.md").write_text("# Other\n\nanother secret, halibut\n")
     assert main(["search", "halibut", "-i", str(foreign), "--fresh", "--json"]) in (0, 1)
     out, err = capfd.readouterr()
-    assert "another secret" not in out and "not read" in err
+    (notice,) = json.loads(out.splitlines()[-1])["notices"]
+    assert "another secret" not in out and "not read" in notice and not err
 
 
 @pytest.mark.parametrize("how", ["moved", "copied", "other machine", "other user", "other identity"])
@@ -198,3 +200,31 @@ def test_a_state_folder_that_cannot_be_written_is_a_warning(
     with Index.build(home / "private", home / "index") as index:
         assert index.report is not None
         assert "later builds read them only if they are named again" in index.report.warnings[0]
+
+
+@pytest.mark.parametrize(
+    "words", [["search", "ice"], ["retrieve", "ice"], ["ask", "Where did the Fram sail?"]]
+)
+def test_json_has_the_notice_as_a_field(
+    words: list[str], foreign: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*words, "-i", str(foreign), "--json"]) == 0
+    out, err = capfd.readouterr()
+    (notice,) = json.loads(out)["notices"]
+    assert "its sources are not read" in notice and not err
+    assert main([*words, "-i", str(foreign), "--json", "-q"]) == 0
+    assert "notices" not in json.loads(capfd.readouterr().out)
+
+
+def test_an_error_and_grep_have_the_notice_in_json_on_stderr(
+    foreign: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["grep", "(", "--index", str(foreign), "--json"]) != 0
+    out, err = capfd.readouterr()
+    error = json.loads(err)
+    assert error["schema"] == "ketrag/error/1" and len(error["notices"]) == 1 and not out
+    assert main(["grep", "ice", "--index", str(foreign), "--json"]) == 0
+    out, err = capfd.readouterr()
+    assert json.loads(err)["schema"] == "ketrag/notices/1" and "notices" not in json.loads(
+        out.splitlines()[0]
+    )

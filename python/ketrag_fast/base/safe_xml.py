@@ -12,6 +12,8 @@ from xml.parsers import expat
 from ketrag_fast.errors import DocumentError
 
 _DEEPEST: Final = 400
+_LONGEST_TAG: Final = 20_000_000
+"""Maximum number of bytes of one tag or comment, which the parser holds as a whole."""
 
 
 class Handler:
@@ -36,6 +38,28 @@ def parse(pieces: Iterable[bytes], handler: Handler, name: str) -> None:
     """Feed XML to a handler. Raises DocumentError if it is not XML or declares entities."""
     for _ in steps(pieces, handler, name):
         pass
+
+
+def _whole(pieces: Iterable[bytes], parser: expat.XMLParserType, name: str) -> Iterator[bytes]:
+    """Yield pieces that are at least as long as the tag which the parser has not finished.
+
+    Expat before 2.6 reads an unfinished tag again with each piece, which takes quadratic time.
+    """
+    held: list[bytes] = []
+    size = fed = unfinished = 0
+    for piece in pieces:
+        held.append(piece)
+        size += len(piece)
+        if size < unfinished:
+            continue
+        yield held[0] if len(held) == 1 else b"".join(held)
+        fed += size
+        held, size = [], 0
+        unfinished = fed - max(parser.CurrentByteIndex, 0)
+        if unfinished > _LONGEST_TAG:
+            raise DocumentError(f"{name}: a tag is longer than {_LONGEST_TAG:,} bytes")
+    if held:
+        yield b"".join(held)
 
 
 def steps(pieces: Iterable[bytes], handler: Handler, name: str) -> Iterator[None]:
@@ -70,7 +94,7 @@ def steps(pieces: Iterable[bytes], handler: Handler, name: str) -> Iterator[None
     parser.UnparsedEntityDeclHandler = refuse
     parser.ExternalEntityRefHandler = refuse
     try:
-        for piece in pieces:
+        for piece in _whole(pieces, parser, name):
             parser.Parse(piece, False)
             yield
         parser.Parse(b"", True)

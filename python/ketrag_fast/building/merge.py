@@ -117,7 +117,8 @@ def merge(
             _copy_tables(target, parts, replace(plan, sources=sources), callback)
         trust = _trust(target, parts, settings)
         warnings = _warn_of_shards(shards) + _warn_of_sources(away, plan) + trust.keep(chosen)
-        warnings += note_sources(target, [spec for part in parts for spec in _confirmed(part)])
+        confirmed = [spec for part in parts for spec in _confirmed(part)]
+        warnings += note_sources(target, [*confirmed, *trust.readable(chosen.given)])
         with Tables(target.tables) as tables:
             tables.texts.read_also([part.layout for part in parts])
             with tables.transaction():
@@ -158,7 +159,8 @@ def _trust(target: Layout, parts: Sequence[MergePart], given: Settings) -> Trust
         for endpoint in endpoints_of(part.settings, Trust.of(part.layout, given))
         if endpoint.trusted
     ]
-    return replace(trust, named=trust.named.union(known))
+    files = [path for part in parts for path in Trust.of(part.layout, given).readable(part.settings)]
+    return replace(trust, named=trust.named.union(known), files=trust.files.union(files))
 
 
 def _confirmed(part: MergePart) -> list[str]:

@@ -152,7 +152,8 @@ def build(
                 *(listed, options.others, options.remove, options.where, options.purge, options.thorough)
             )
             named = [absolute(os.fspath(one)) for one in listed if not isinstance(one, Document)]
-            noted += note_sources(layout, named, only=options.others == "drop")
+            files = own.readable(resolved.settings.given) if options.trust is None else []
+            noted += note_sources(layout, [*named, *files], only=bool(named) and options.others == "drop")
             beginning = begin_change(tables, wanted, resolved.settings)
             beginning = _with_file_changes(work, beginning, options)
             deltas = None

@@ -31,6 +31,7 @@ from ketrag_fast.building.reports import usage_of, warn_of_missing_parts
 from ketrag_fast.building.reuse import Before
 from ketrag_fast.errors import Cancelled, ExtensionError, IndexDamaged, InputError, KetragError, StageError
 from ketrag_fast.models.endpoint_trust import Trust
+from ketrag_fast.models.llms.registry import NONE
 from ketrag_fast.models.spending import SpendingLimit
 from ketrag_fast.storage.arrays import RawFile
 from ketrag_fast.storage.checksum import text_digest
@@ -110,6 +111,8 @@ class Build:
     @contextmanager
     def opened(self) -> Iterator[Self]:
         """Open the embedding model and the reader for the time of a block, and plan the stages."""
+        unread = {} if self.reads.asks else {"llm": NONE}
+        self.trust.require_files({**self.settings.given, **unread})
         limit = SpendingLimit(self.settings.limit_usd)
         with (
             source_of(self.settings, self.layout, limit, self.trust) as self.source,

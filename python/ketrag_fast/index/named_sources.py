@@ -7,10 +7,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ketrag_fast.models.file_trust import files_named
 from ketrag_fast.query.source_paths import sources_of
 from ketrag_fast.storage.confirmations import confirm_settings, forget_settings
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.source_trust import confirm_sources, forget_sources, source_trust
+from ketrag_fast.systems.index_settings import stored_settings
 
 if TYPE_CHECKING:
     from ketrag_fast.base.config.settings_file import SettingsFile
@@ -33,9 +35,12 @@ class NamedSource:
 
 
 def named_sources(path: str | os.PathLike[str]) -> list[NamedSource]:
-    """Return the files, folders and globs that the index at `path` names; none if its tables are damaged."""
+    """Return the files, folders and globs that the index at `path` names, the files in its settings too.
+
+    None of the former if its tables are damaged.
+    """
     trust = source_trust(Layout(Path(path)))
-    return [NamedSource(spec, trust.allows(spec)) for spec in sources_of(Path(path))]
+    return [NamedSource(spec, trust.allows(spec)) for spec in _specs(Path(path))]
 
 
 def trust_sources(path: str | os.PathLike[str], *, confirmed: bool = True) -> None:
@@ -50,9 +55,13 @@ def trust_sources(path: str | os.PathLike[str], *, confirmed: bool = True) -> No
     layout = Layout(Path(path))
     layout.require()
     if confirmed:
-        confirm_sources(layout, sources_of(Path(path)))
+        confirm_sources(layout, _specs(Path(path)))
     else:
         forget_sources(layout)
+
+
+def _specs(path: Path) -> list[str]:
+    return [*sources_of(path), *files_named(stored_settings(path) or {})]
 
 
 def trust_settings(file: SettingsFile, *, confirmed: bool = True) -> None:

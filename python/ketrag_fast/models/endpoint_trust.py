@@ -1,8 +1,9 @@
-"""Whether texts and keys may be sent to the endpoints that an index names.
+"""Whether texts and keys may be sent to the endpoints, and the files be read, that an index names.
 
 An index stores the specs of the models that it was built with, and may come from somebody else. An endpoint
 is trusted if the user named it (flag, environment, settings file, `Settings`) or confirmed it for this index:
-by building the index with it, or by `ketrag trust`. Nothing is sent to any other.
+by building the index with it, or by `ketrag trust`. Nothing is sent to any other. The same applies to files
+that a build reads (see `file_trust`).
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from ketrag_fast.base.config import Settings
-from ketrag_fast.errors import ConfigError, EndpointNotConfirmed, KetragError
+from ketrag_fast.errors import ConfigError, EndpointNotConfirmed, KetragError, SettingsNotConfirmed
+from ketrag_fast.models.file_trust import files_named
 from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.source_trust import source_trust
 
 _NAMING: Final = ("embedder", "llm", "answer_llm")
 _FLAGS: Final = {"embedder": "--embedder", "llm": "--llm"}
@@ -45,10 +48,13 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Trust:
-    """The endpoints that one index may use: those the user `named`, and those confirmed for its folder."""
+    """What one index may use: endpoints and files that the user named, and those confirmed for its folder."""
 
     layout: Layout
     named: frozenset[str]
+    """Addresses of endpoints."""
+    files: frozenset[str] = frozenset()
+    """Absolute paths."""
 
     @classmethod
     def of(cls, layout: Layout, given: Settings) -> Trust:
@@ -60,7 +66,8 @@ class Trust:
                 found.add(address_of(str(given.given.get(name))))
             except ConfigError:  # refused when the model is opened
                 continue
-        return cls(root, frozenset(address for address in found if address is not None))
+        files = frozenset(files_named(given.given))
+        return cls(root, frozenset(address for address in found if address is not None), files)
 
     def trusts(self, address: str) -> bool:
         """Return whether the user named or confirmed an address."""
@@ -83,6 +90,27 @@ class Trust:
             hint=f"if you trust that endpoint, confirm it once: {command}; or name it: "
             f"{_FLAGS[setting]} {shlex.quote(spec)}",
         )
+
+    def readable(self, values: Mapping[str, Any]) -> list[str]:
+        """Return the files that settings name and a build may read."""
+        named = files_named(values)
+        if not named:
+            return []
+        confirmed = source_trust(self.layout)
+        return [path for path in named if path in self.files or confirmed.allows(path)]
+
+    def require_files(self, values: Mapping[str, Any]) -> None:
+        """Raise SettingsNotConfirmed if settings name a file that a build may not read."""
+        readable = self.readable(values)
+        for path, setting in files_named(values).items():
+            if path not in readable:
+                option = shlex.quote(f"{setting}={values[setting]}")
+                raise SettingsNotConfirmed(
+                    f"the setting {setting} of the index {self.layout.root} names the file {path}, which "
+                    "only the index names: its content would be read",
+                    hint="if you trust the index, confirm what it names: "
+                    f"{source_trust(self.layout).command}; or name it: -o {option}",
+                )
 
     def keep(self, settings: Settings) -> list[str]:
         """Confirm the endpoints that an index is built with if the user named them; return warnings."""

@@ -15,6 +15,7 @@ from ketrag_fast.base.installed import installed_version
 from ketrag_fast.errors import DocumentError, KetragError
 from ketrag_fast.readers.file_types import BY_SUFFIX, LANGUAGES, kind_of
 from ketrag_fast.readers.files import SourceFiles, find
+from ketrag_fast.readers.many_places import MOST, with_fewer_places
 from ketrag_fast.readers.protocol import Item, Items, Reader, SourceFile
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.documents import ENCODING, DocumentBatch
@@ -27,6 +28,8 @@ _TIMES: Final = 4
 """A file larger than a quarter of the limit may give this many characters per byte."""
 _ENTRY: Final = 16
 """Characters counted for a number, a name or a locator, in addition to its texts."""
+_MOST_LINES: Final = 1_000
+"""Maximum number of lines or rows of a file that are reported one by one: a million took a minute."""
 _HERE = __name__
 _I = TypeVar("_I", Item, Items)
 _SMALL: Final = 100_000
@@ -183,14 +186,29 @@ def items_of(
     more than `read_text` million characters of text. After a document they are failures of a part. A failure
     for lack of memory has the message `no_memory`.
     """
-    return mark_partial(file, single(_items_of(file, kind, largest, read_text, no_memory)))
+    return mark_partial(
+        file, single(_with_few_lines(file, _items_of(file, kind, largest, read_text, no_memory)))
+    )
 
 
 def batches_of(
     file: SourceFile, kind: str, largest: int | None = None, read_text: int = READ_TEXT
 ) -> Iterator[Items]:
     """Yield the same items, in batches if the format has a batch reader."""
-    return mark_partial(file, _items_of(file, kind, largest, read_text, _NO_MEMORY))
+    return mark_partial(file, _with_few_lines(file, _items_of(file, kind, largest, read_text, _NO_MEMORY)))
+
+
+def _with_few_lines(file: SourceFile, items: Iterable[Items]) -> Iterator[Items]:
+    """Yield the items of a file, but only the first failures of its lines and rows, and how many follow."""
+    lines, more = f"{file.id}:", 0
+    for item in items:
+        if isinstance(item, Failure) and item.document.startswith(lines):
+            more += 1
+            if more > _MOST_LINES:
+                continue
+        yield item
+    if more > _MOST_LINES:
+        yield file.partial(f"{more - _MOST_LINES:,} further lines or rows cannot be read")
 
 
 def single(items: Iterable[Items]) -> Iterator[Item]:
@@ -212,7 +230,13 @@ def _items_of(
             return
         found = FORMATS.get(kind)
         read = _load(found.batches) if found is not None and found.batches else reader_of(kind)
-        yield from with_encoding(file, within(file, read(file), read_text))
+        for item in with_encoding(file, within(file, read(file), read_text)):
+            lacks = None
+            if isinstance(item, Document) and len(item.locators) > MOST:
+                item, lacks = with_fewer_places(item)
+            yield item
+            if lacks is not None:
+                yield file.partial(lacks)
         if _stamp(file) != before:
             yield file.failure("the file changed while it was read: index it again when nothing writes to it")
     except DocumentError as error:

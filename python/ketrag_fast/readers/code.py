@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from importlib import import_module
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Any, Final
 
 from ketrag_fast.readers.file_types import BY_SUFFIX, LANGUAGES
+from ketrag_fast.readers.many_places import EACH, MOST
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.titles import cut_path
 from ketrag_fast.types import Document
@@ -91,12 +92,17 @@ def _read(file: SourceFile, symbols_of: Callable[[str, str], Iterable[Locator]])
     text = file.text(data)
     language = BY_SUFFIX.get(file.suffix, "code")
     locators = [Locator(0, len(text), "code", 0), Locator(0, len(text), "lines", 1)]
+    most, some = max(MOST, len(text) // EACH) - len(locators), False
     if language in _GRAMMARS and len(text) <= LARGEST:
-        locators += symbols_of(text, language)
+        found = iter(symbols_of(text, language))
+        locators += islice(found, most)
+        some = next(found, None) is not None
     name = file.id.rpartition("/")[2]
     yield Document(
         file.id, text, name, {"language": language} if language in LANGUAGES else {}, tuple(locators)
     )
+    if some:
+        yield file.partial(f"only its first {most:,} functions and classes are used as locations")
 
 
 @cache

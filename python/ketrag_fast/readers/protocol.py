@@ -97,7 +97,8 @@ class SourceFile:
             _, encoding, is_sure, _ = decode_text(whole)
             self.assumed.of_lines = encoding or found.encoding
             found = replace(decode(data, None, self.assumed.of_lines), is_sure=is_sure)
-        found = replace(found, is_declared=False)  # by this function, not by the file
+        if found.is_declared:  # by this function, not by the file
+            found = replace(found, is_declared=False)
         self.assumed.note(found)
         return found.text
 

@@ -15,7 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -33,6 +33,14 @@ _LOOKED: Final = 64
 _QUEUED: Final = 64
 _POLL: Final = 0.2
 _NO_MEMORY: Final = 77
+_STATM: Final = Path("/proc/self/statm")
+_FREE: Final = 250_000_000
+_TIMES: Final = 80
+"""Bytes that a parser with a fallback may add, and more for each byte of its file.
+
+The bodies of ordinary code and pages need 10 to 40 bytes for each byte. 2 MB of hostile text are read in less
+than 500 MB with these numbers.
+"""
 
 ReadJob = tuple[SourceFile, str]
 """A file and its kind."""
@@ -381,6 +389,58 @@ def limit_memory(megabytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
+def _items(file: SourceFile, query: Mapping[str, Any], no_memory: str) -> Iterator[Item]:
+    """Yield the items of a file; if its parser fails for lack of memory, those of a plainer reader."""
+    kind, limits = query["kind"], (query["largest"], query["read_text"])
+    plainer = FORMATS[kind].fallback
+    if plainer is None:
+        yield from items_of(file, kind, *limits, no_memory=no_memory)
+        return
+    problem = "its parser needs too much memory"
+    with memory_in_proportion(file):
+        first = list(items_of(file, kind, *limits, no_memory=problem))
+    is_lost = any(isinstance(one, Failure) and _is_for_memory(one.message, problem) for one in first)
+    second = list(items_of(file, plainer, *limits, no_memory=no_memory)) if is_lost else []
+    if any(isinstance(one, Document) for one in second):
+        yield from second
+        yield file.partial(f"{problem}; its text is kept without {FORMATS[kind].lost}")
+    else:
+        yield from first
+
+
+def _is_for_memory(message: str, problem: str) -> bool:
+    """Whether a failure is that of a parser without memory; that of web pages does not say so."""
+    return message == problem or message.startswith("not usable as HTML")
+
+
+@contextmanager
+def memory_in_proportion(file: SourceFile) -> Iterator[None]:
+    """Limit the memory that a parser adds, for a file that is read in a plainer way if it is not enough.
+
+    Parsers of source code and web pages need up to 700 bytes for each byte of a hostile file. Where the
+    present size of the process cannot be read, only the limit of the process holds.
+    """
+    if not _STATM.exists():
+        yield
+        return
+    import resource
+
+    try:
+        before = resource.getrlimit(resource.RLIMIT_AS)
+        used = int(_STATM.read_text().split()[0]) * resource.getpagesize()
+        wanted = used + _FREE + _TIMES * file.size()
+        if before[0] != resource.RLIM_INFINITY:
+            wanted = min(wanted, before[0])
+        resource.setrlimit(resource.RLIMIT_AS, (wanted, before[1]))
+    except (OSError, ValueError):
+        yield
+        return
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
 def serve(requests: Iterable[bytes], replies: IO[bytes], megabytes: int) -> None:
     """Answer requests until there are no more; `megabytes` is the memory limit of this process."""
     no_memory = f"reading it took more than {megabytes:,} MB (setting read_memory)"
@@ -393,7 +453,7 @@ def serve(requests: Iterable[bytes], replies: IO[bytes], megabytes: int) -> None
             _write(replies, pdf.pages_reply(file, range(*query["pages"])))
             continue
         file = SourceFile(path, query["id"], root=root, **query["options"])
-        for item in items_of(file, query["kind"], query["largest"], query["read_text"], no_memory=no_memory):
+        for item in _items(file, query, no_memory):
             _write(replies, _fields(item))
         _write(replies, {"end": True})
 

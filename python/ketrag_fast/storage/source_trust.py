@@ -53,13 +53,13 @@ class SourceTrust:
             return None
         return (
             "the index was not made in this folder of this machine, so its sources are not read; "
-            f"{self.command} confirms them"
+            f"`{self.command}` confirms them"
         )
 
     @property
     def command(self) -> str:
         """The command that confirms the sources."""
-        return f"`ketrag trust -i {shlex.quote(str(self.layout.root))} --sources`"
+        return f"ketrag trust -i {shlex.quote(str(self.layout.root))} --sources"
 
 
 def source_trust(layout: Layout) -> SourceTrust:

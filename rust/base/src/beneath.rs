@@ -66,13 +66,68 @@ mod system {
 
     /// Open a file by the folders on its way, none of which may be a link except `root` itself.
     pub fn open_below(root: &Path, inner: &Path) -> Result<File> {
-        let mut folder = open_at(None, root.as_os_str(), FOLDER)?;
+        let folder = open_at(None, root.as_os_str(), FOLDER)?;
+        #[cfg(target_os = "linux")]
+        if let Some(opened) = resolve::open_in_one_call(&folder, inner) {
+            return opened;
+        }
+        open_by_parts(folder, inner)
+    }
+
+    /// Open a file folder by folder, none of which may be a link.
+    pub(super) fn open_by_parts(mut folder: OwnedFd, inner: &Path) -> Result<File> {
         let mut parts = inner.iter().peekable();
         while let Some(part) = parts.next() {
             let flags = if parts.peek().is_some() { FOLDER } else { FILE };
             folder = open_at(Some(&folder), part, flags | libc::O_NOFOLLOW)?;
         }
         Ok(folder.into())
+    }
+
+    #[cfg(target_os = "linux")]
+    mod resolve {
+        use super::{CString, Error, ErrorKind, File, FromRawFd, OsStrExt, OwnedFd, Path, Result, FILE};
+        use std::os::fd::{AsRawFd, RawFd};
+        use std::sync::atomic::{AtomicBool, Ordering};
+
+        /// Whether the system has no `openat2`: Linux before 5.6, and sandboxes that forbid it.
+        static IS_MISSING: AtomicBool = AtomicBool::new(false);
+
+        /// Open a file below a folder without following links, in one call; None if the system cannot do that.
+        pub fn open_in_one_call(folder: &OwnedFd, inner: &Path) -> Option<Result<File>> {
+            let name = CString::new(inner.as_os_str().as_bytes()).ok()?;
+            while !IS_MISSING.load(Ordering::Relaxed) {
+                // SAFETY: all fields are integers, for which zero is a value.
+                let mut how: libc::open_how = unsafe { std::mem::zeroed() };
+                how.flags = FILE as u64;
+                how.resolve = libc::RESOLVE_BENEATH | libc::RESOLVE_NO_SYMLINKS;
+                // SAFETY: the name ends with a zero byte, the folder is open, and the size is that of `how`.
+                let opened = unsafe {
+                    libc::syscall(
+                        libc::SYS_openat2,
+                        folder.as_raw_fd(),
+                        name.as_ptr(),
+                        &raw const how,
+                        size_of::<libc::open_how>(),
+                    )
+                };
+                if opened >= 0 {
+                    // SAFETY: the descriptor was just opened, and nothing else has it.
+                    return Some(Ok(unsafe { OwnedFd::from_raw_fd(opened as RawFd) }.into()));
+                }
+                let error = Error::last_os_error();
+                match error.raw_os_error() {
+                    _ if error.kind() == ErrorKind::Interrupted => {}
+                    Some(libc::EAGAIN) => return None, // something was renamed meanwhile
+                    // EPERM and EINVAL are the answers of sandboxes that do not know the call.
+                    Some(libc::ENOSYS | libc::EPERM | libc::EINVAL) => {
+                        IS_MISSING.store(true, Ordering::Relaxed);
+                    }
+                    _ => return Some(Err(error)),
+                }
+            }
+            None
+        }
     }
 
     fn open_at(folder: Option<&OwnedFd>, name: &OsStr, flags: libc::c_int) -> Result<OwnedFd> {
@@ -174,6 +229,15 @@ mod tests {
         for (folder, root) in [("sub", Some(source.as_path())), ("sub", None), ("inner", Some(&source))] {
             assert!(read(source.join(folder), root).is_err(), "{folder}");
         }
+        // The form for systems without `openat2` opens the same files.
+        let by_parts = |inner: &str| {
+            let folder = File::open(&source).unwrap();
+            system::open_by_parts(folder.into(), Path::new(inner))
+                .map(|_| ())
+                .map_err(|one| system::is_of_link(&one))
+        };
+        assert_eq!(by_parts("sub/a.md"), Ok(()));
+        assert_eq!(["inner/a.md", "out.md", "outer/a.md"].map(by_parts), [Err(true); 3]);
         std::fs::remove_dir_all(&top).unwrap();
     }
 }

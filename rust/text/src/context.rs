@@ -63,7 +63,8 @@ impl<'a> Contexts<'a> {
         if kind != Kind::Code || head.0 == head.1 || end >= span.1 {
             return String::new();
         }
-        let fence = &self.text[head.0..head.1];
+        // A fence is as long as its line, and each passage of its code looks at it.
+        let fence = &self.text[head.0..char_floor(self.text, head.1.min(head.0 + 2 * CELL))];
         let marks = fence.trim_start_matches(|c| c != '`' && c != '~');
         let Some(mark) = marks.chars().next() else {
             return String::new(); // a directive ends with the indent

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
-from ketrag_fast.errors import BackendMissing
+from ketrag_fast.base import safe_xml
+from ketrag_fast.errors import BackendMissing, DocumentError
+from ketrag_fast.readers import SourceFile
+from ketrag_fast.readers.file_types import BY_SUFFIX
 from ketrag_fast.readers.html import page_of
+from ketrag_fast.readers.sandbox import Apart
+from ketrag_fast.types import Document, Failure
+from ketrag_fast.types.documents import DocumentBatch
 from tests.support.effort import grows_linearly
 from tests.support.office_files import xlsx
 from tests.support.parts import part
@@ -140,3 +149,65 @@ def test_the_first_options_and_attributes_are_read() -> None:
         f"<p>Before <a href='b.html' {attributes}>the link</a> and after.</p>" + "<option>x" * 3_000
     )
     assert "Before the link and after." in page.text and page.metadata["links"] == ["b.html"]
+
+
+def test_a_tag_that_comes_in_pieces() -> None:
+    """A tag of 360 MB in a DOCX file of 0.9 MB took hours: it was read again with each piece."""
+
+    def pieces(size: int) -> Iterator[bytes]:
+        yield b"<a b='"
+        yield from (b"x" * 1_000 for _ in range(size))
+        yield b"'>text</a>"
+
+    grows_linearly(lambda n: safe_xml.parse(pieces(n), safe_xml.Handler(), "a.xml"), 4_000)
+    with pytest.raises(DocumentError, match="a tag is longer than 20,000,000 bytes"):
+        safe_xml.parse(pieces(60_000), safe_xml.Handler(), "a.xml")
+
+
+def test_bad_lines_are_reported_one_by_one_up_to_a_number() -> None:
+    documents, failures = read_all("a.jsonl", b"{\n" * 1_500 + b'{"text": "a"}\n')
+    assert [one.text for one in documents] == ["a"] and len(failures) == 1_001
+    assert failures[-1] == "a.jsonl: 500 further lines or rows cannot be read"
+
+
+def test_functions_and_headings_beyond_a_number_are_no_locations() -> None:
+    part("tree_sitter", "code")
+    (document,), failures = read_all("a.py", b"def f(): pass\n" * 45_000)
+    assert failures == ["a.py: only its first 39,998 functions and classes are used as locations"]
+    assert document.text == "def f(): pass\n" * 45_000 and len(document.locators) == 40_000
+    text = "".join(f"# h{n}\n" for n in range(50_000))
+    (document,), failures = read_all("a.md", text.encode())
+    assert failures == ["a.md: 9,999 further headings are not used as locations: there are too many"]
+    assert document.text == text
+
+
+def test_paths_beyond_a_number_are_those_of_values_nearby() -> None:
+    values = [str(n) for n in range(90_000)]
+    (document,), failures = read_all("a.json", f"[{','.join(values)}]".encode())
+    places = [one for one in document.locators if one.kind == "path"]
+    assert failures == [] and len(places) <= 40_000
+    assert [before.end < after.start for before, after in pairwise(places)] == [True] * (len(places) - 1)
+    shown = (document.text[one.start : one.end].split() for one in places)
+    assert [value for own in shown for value in own] == document.text.split(), "each value has a location"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the size of a process is read from /proc")
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("a.cpp", "a<" * 1_000_000), ("a.java", "@A " * 600_000), ("a.rs", "a+" * 1_000_000)],
+)
+def test_a_parser_that_needs_too_much_memory_costs_no_text(tmp_path: Path, name: str, text: str) -> None:
+    """Nested templates of 2 MB took 1.5 GB; now such a file is read without functions."""
+    part("tree_sitter", "code")
+    (tmp_path / name).write_text(text)
+    with Apart(1, 60, 1_500, 10_000_000) as apart:
+        file = SourceFile(tmp_path / name, name), BY_SUFFIX[Path(name).suffix]
+        found = [
+            item for _, items in apart.read([file]) for item in items if not isinstance(item, DocumentBatch)
+        ]
+    (document,) = (one for one in found if isinstance(one, Document))
+    assert document.text == text
+    (failure,) = (one for one in found if isinstance(one, Failure))
+    assert failure.code == "part" and failure.message.endswith(
+        "its text is kept without functions and classes"
+    )

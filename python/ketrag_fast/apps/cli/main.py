@@ -191,6 +191,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return output.report_interrupt("run the same command again", as_json=False)
     try:
         code = command.run()
+        output.write_notices()
         sys.stdout.flush()
         return code
     except KetragError as error:

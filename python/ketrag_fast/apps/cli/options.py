@@ -114,7 +114,7 @@ def freshen(command: Command, index: Index) -> None:
     """Update an index before a query, or print that files have changed."""
     line = index.freshen().line
     if line is not None and not command.quiet:
-        output.say(line)
+        output.notice(line, as_json=command.json)
 
 
 def folders_of(text: str) -> list[str]:

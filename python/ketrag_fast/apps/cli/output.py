@@ -69,8 +69,13 @@ def say_reading(result: Hits | Context, top: int | None = None) -> None:
         say(inline(empty_text(result.reason, top, result.unknown)))
 
 
+_notices: list[str] = []
+"""Notices that the next JSON result, or the error, of this command has as the field `notices`."""
+
+
 def prepare() -> None:
     """Switch stdout and stderr to UTF-8; characters that a terminal cannot show are escaped."""
+    _notices.clear()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
@@ -89,8 +94,30 @@ class OutputClosed(BrokenPipeError):
 
 
 def write_json(data: Mapping[str, Any], code: int = 0) -> None:
-    """Write one line of JSON to stdout; terminal control characters are escaped."""
-    write(_json(data), code)
+    """Write one line of JSON to stdout, with the notices; terminal control characters are escaped."""
+    write(_json(_with_notices(data)), code)
+
+
+def notice(text: str, *, as_json: bool) -> None:
+    """Print a notice to stderr, or add it to the next JSON result or error."""
+    if as_json:
+        _notices.append(redact_all(text))
+    else:
+        say(text)
+
+
+def write_notices() -> None:
+    """Print the notices that no result has as a line of JSON to stderr, because results have no object."""
+    if _notices:
+        say(_json(_with_notices({"schema": "ketrag/notices/1"})))
+
+
+def _with_notices(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not _notices:
+        return data
+    found = {**data, "notices": list(_notices)}
+    _notices.clear()
+    return found
 
 
 def write(text: str, code: int = 0) -> None:
@@ -146,7 +173,7 @@ def error_json(error: KetragError) -> dict[str, Any]:
 def fail(error: KetragError, *, as_json: bool) -> int:
     """Print an error and its hint to stderr; return the exit code."""
     if as_json:
-        say(_json(error_json(error)))
+        say(_json(_with_notices(error_json(error))))
     else:
         _tell(f"{_paint('ketrag: error:', 31)} {inline(error.message)}")
         if error.hint:

@@ -19,7 +19,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from ketrag_fast.errors import ConfigError
 
 Concern = Literal["build", "read", "query", "run"]
-Reach = Literal["text", "never", "true"]
+Reach = Literal["text", "files", "never", "true"]
 Topic = Literal["build", "reading", "query", "embedding", "writing", "running", "common"]
 
 MOST = 2**63 - 1
@@ -58,7 +58,8 @@ def setting(
         flag: The setting has a flag; every setting can also be given as `-o name=value`.
         metavar: Placeholder of the value in help texts, such as SPEC.
         reaches: The values that may reach something outside the folder of a settings file, which the user
-            must confirm then: texts that name an address or a path there, no value, or `True`.
+            must confirm then: texts that name an address or a path there, no value, or `True`. A value of
+            "files" is a list of files, separated by commas, that a build reads.
 
     Examples:
         >>> from dataclasses import dataclass

@@ -29,6 +29,7 @@ class CgRagSettings:
         None,
         "BibTeX (.bib) or CSL-JSON (.json) files, comma-separated, that resolve citation keys to documents",
         metavar="FILES",
+        reaches="files",
     )
     citation_direction: Literal["cited_to_citing", "citing_to_cited", "both", "none"] = setting(
         "cited_to_citing", "direction in which messages pass along citations", concerns="query"
