@@ -12,7 +12,7 @@ import pytest
 
 from ketrag_fast import Settings, _core
 from ketrag_fast.models.llms.llama import gguf_file
-from ketrag_fast.readers import sandbox
+from ketrag_fast.readers import parser_memory
 from ketrag_fast.systems.shared import memory_bound
 
 PACKAGE: Final = Path(__file__).parents[2] / "python" / "ketrag_fast"
@@ -70,7 +70,7 @@ def test_modules_of_unix_are_imported_when_they_are_used() -> None:
     assert {name for name, _ in found} == {
         "systems/shared/memory_bound.py",
         "readers/jsonl.py",
-        "readers/sandbox.py",
+        "readers/parser_memory.py",
     }
     assert all(column > 0 for _, column in found)
 
@@ -87,7 +87,7 @@ def test_windows_reports_and_limits_memory_through_the_core(monkeypatch: pytest.
     assert memory_bound.memory_of(Settings()) == 16_000
     assert memory_bound.peak_memory() == 123
     assert gguf_file.free_memory() == 3_000_000_000
-    sandbox.limit_memory(200)
+    parser_memory.limit_memory(200)
     assert limits == [200_000_000]
 
 

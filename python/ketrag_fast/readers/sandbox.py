@@ -15,7 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -24,6 +24,7 @@ from queue import Empty, Full, Queue, SimpleQueue
 from typing import IO, Any, Final, Self
 
 from ketrag_fast.readers import FORMATS, READ_TEXT, Item, Items, SourceFile, batches_of, items_of
+from ketrag_fast.readers.parser_memory import limit_memory, memory_in_proportion
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.locations import from_rows, to_text
 
@@ -33,14 +34,6 @@ _LOOKED: Final = 64
 _QUEUED: Final = 64
 _POLL: Final = 0.2
 _NO_MEMORY: Final = 77
-_STATM: Final = Path("/proc/self/statm")
-_FREE: Final = 250_000_000
-_TIMES: Final = 80
-"""Bytes that a parser with a fallback may add, and more for each byte of its file.
-
-The bodies of ordinary code and pages need 10 to 40 bytes for each byte. 2 MB of hostile text are read in less
-than 500 MB with these numbers.
-"""
 
 ReadJob = tuple[SourceFile, str]
 """A file and its kind."""
@@ -370,25 +363,6 @@ def _unpacked(path: str) -> Path:
     return Path(os.fsdecode(bytes.fromhex(path)))
 
 
-def limit_memory(megabytes: int) -> None:
-    """Limit the memory of this process, if the system accepts that."""
-    wanted = megabytes * 1_000_000
-    if sys.platform == "win32":
-        from ketrag_fast import _core
-
-        _core.windows_limit_memory(wanted)
-        return
-    import resource
-
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    if hard != resource.RLIM_INFINITY:
-        wanted = min(wanted, hard)
-    # macOS refuses a limit below the address space in use, which there is far more than the memory.
-    with suppress(ValueError, OSError) if sys.platform == "darwin" else nullcontext():
-        resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
 def _items(file: SourceFile, query: Mapping[str, Any], no_memory: str) -> Iterator[Item]:
     """Yield the items of a file; if its parser fails for lack of memory, those of a plainer reader."""
     kind, limits = query["kind"], (query["largest"], query["read_text"])
@@ -411,34 +385,6 @@ def _items(file: SourceFile, query: Mapping[str, Any], no_memory: str) -> Iterat
 def _is_for_memory(message: str, problem: str) -> bool:
     """Whether a failure is that of a parser without memory; that of web pages does not say so."""
     return message == problem or message.startswith("not usable as HTML")
-
-
-@contextmanager
-def memory_in_proportion(file: SourceFile) -> Iterator[None]:
-    """Limit the memory that a parser adds, for a file that is read in a plainer way if it is not enough.
-
-    Parsers of source code and web pages need up to 700 bytes for each byte of a hostile file. Where the
-    present size of the process cannot be read, only the limit of the process holds.
-    """
-    if not _STATM.exists():
-        yield
-        return
-    import resource
-
-    try:
-        before = resource.getrlimit(resource.RLIMIT_AS)
-        used = int(_STATM.read_text().split()[0]) * resource.getpagesize()
-        wanted = used + _FREE + _TIMES * file.size()
-        if before[0] != resource.RLIM_INFINITY:
-            wanted = min(wanted, before[0])
-        resource.setrlimit(resource.RLIMIT_AS, (wanted, before[1]))
-    except (OSError, ValueError):
-        yield
-        return
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def serve(requests: Iterable[bytes], replies: IO[bytes], megabytes: int) -> None:
