@@ -81,8 +81,8 @@ def run_python(area: str, only: list[str]) -> tuple[int, list[str]]:
         "pytest_add_cli_args": ["-p", "no:cacheprovider"],
         "pytest_add_cli_args_test_selection": [f"tests/{name}" for name in tests],
         "process_isolation": "forkserver",  # threads of the core do not survive a fork
-        "timeout_constant": 30.0,  # another program may have the processor
-        "timeout_multiplier": 5.0,
+        "timeout_constant": 10.0,  # another program may have the processor
+        "timeout_multiplier": 2.0,
         "track_dependencies": False,
         "use_git_change_detection": False,
     }

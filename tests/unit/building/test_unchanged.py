@@ -17,6 +17,7 @@ from ketrag_fast.building.unchanged import (
     FileLedger,
     changed_rows,
     documents_of,
+    escaped_id,
     reader_number,
 )
 from ketrag_fast.readers import SourceFile
@@ -207,6 +208,7 @@ def test_files_are_hashed_together_within_bounds(tmp_path: Path, monkeypatch: py
         (10, 1 << 20, [["a.md", "b.MD", "d.txt", "e.md", "f.md"], ["c.unknown"]]),
         (2, 1 << 20, [["a.md", "b.MD"], ["c.unknown", "d.txt", "e.md"], ["f.md"]]),
         (10, 4, [["a.md", "b.MD"], ["c.unknown", "d.txt"], ["e.md", "f.md"]]),
+        (10, 8, [["a.md", "b.MD", "d.txt"], ["c.unknown", "e.md", "f.md"]]),
         (10, 5, [["a.md", "b.MD", "d.txt"], ["c.unknown", "e.md", "f.md"]]),
     ):
         monkeypatch.setattr(module, "_TOGETHER", most)
@@ -305,6 +307,15 @@ def test_new_rows(paths: dict[str, str]) -> None:
     assert fresh.files["a.md"].digest == b""
 
 
+def test_files_of_which_nothing_is_stored(paths: dict[str, str]) -> None:
+    assert [state.documents for state in ledger(paths, [], documents={}).files.values()] == [(), (), ()]
+
+
+def test_a_file_whose_id_was_in_use_is_read_again(paths: dict[str, str]) -> None:
+    note = Failure("a.md", "part", f"the id{module.IN_USE}")
+    assert not is_unchanged(ledger(paths, known(paths, notes=(note,))), paths, "a.md")
+
+
 def test_folders_are_no_files(paths: dict[str, str]) -> None:
     folder = KnownFile(1, -1, "", paths["a.md"], b"", documents=1)
     made = ledger(paths, [folder])
@@ -356,7 +367,11 @@ def test_what_decides_what_files_give(tmp_path: Path, monkeypatch: pytest.Monkey
     assert len(set(every)) == len(every) and all(-(1 << 63) <= number < 1 << 63 for number in every)
     assert min(every) < 0 < max(every) and max(map(abs, every)) > 1 << 60
     assert reader_number(plain, str(tmp_path)) == every[0]
-    monkeypatch.setattr("ketrag_fast.readers.ocr.check_ocr", lambda languages: "Tesseract 6")
+    monkeypatch.setattr("ketrag_fast.readers.ocr.check_ocr", {"eng": "Tesseract 6"}.__getitem__)
     assert reader_number(Settings(ocr="eng"), str(tmp_path)) not in every
     monkeypatch.setattr(module, "readers_version", lambda: "another")
     assert reader_number(plain, str(tmp_path)) != every[0]
+
+
+def test_ids_that_are_no_text_are_escaped() -> None:
+    assert escaped_id("Größe.md") == "Größe.md" and escaped_id("a\udcff.md") == "a\\udcff.md"
