@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress
@@ -35,6 +35,11 @@ _AHEAD: Final = 4
 
 LINES: Final = 2
 _WORD: Final = re.compile(r"[^\W_]+(?:['’.][^\W_]+)*")
+_HIDDEN: Final = "\u00ad\u200b-\u200f\u2060\ufeff"
+_COMPOUND: Final = re.compile(
+    rf"(?:--|(?<!\w)[.$@#])?[^\W_]+(?:(?:[{_HIDDEN}]+|['’._/&@\-\u2010]|(?<=\d),(?=\d))[^\W_]+)*(?:\+\+|#)?"
+)
+"""A word with symbols, invisible characters, or further words that may be written as one with it."""
 _PAIRS: Final = (
     ("\u0e00", "\u0eff"),
     ("\u1000", "\u109f"),
@@ -324,7 +329,7 @@ class Snippets:
         keywords = dict.fromkeys(_core.lexical_keywords(question, languages=self._languages))
         self._weights = _rarities(opened, list(keywords))
         self._pairs = [word for word in keywords if _is_pair(word)]
-        self._known: dict[str, float] = {}
+        self._known: dict[str, Sequence[str]] = {}
 
     def lines(self, text: str, first: int | None) -> tuple[ShownLine, ...]:
         """Return the best one or two lines of a passage. `first` is the line number of its first line."""
@@ -361,10 +366,15 @@ class Snippets:
     def _marks(self, text: str) -> list[tuple[str, float, tuple[int, int]]]:
         """Return the query's keywords in a text: each word as written, its weight, and its range."""
         found = []
-        for match in _WORD.finditer(text):
-            weight = self._weight(match[0])
+        for compound in _COMPOUND.finditer(text):
+            parts = list(_WORD.finditer(text, *compound.span()))
+            keys = {key for part in parts for key in self._keys(part[0])}
+            weight = self._weight(compound[0], keys)
             if weight:
-                found.append((match[0].casefold(), weight, match.span()))
+                found.append((compound[0].casefold(), weight, compound.span()))
+                continue
+            weighed = ((part, self._weight(part[0])) for part in parts)
+            found += [(part[0].casefold(), weight, part.span()) for part, weight in weighed if weight]
         covered = [False] * len(text)
         for pair in self._pairs:
             for match in re.finditer(re.escape(pair), text):
@@ -373,12 +383,16 @@ class Snippets:
                     covered[match.start() : match.end()] = [True] * len(pair)
         return sorted(found, key=lambda one: one[2])
 
-    def _weight(self, word: str) -> float:
-        """Return the rarity of a word if any form of it is in the query, else 0."""
+    def _weight(self, word: str, but: Collection[str] = ()) -> float:
+        """Return the rarity of a word if any form of it, except some, is in the query, else 0."""
+        return max((self._weights.get(key, 0.0) for key in self._keys(word) if key not in but), default=0.0)
+
+    def _keys(self, word: str) -> Sequence[str]:
+        """Return the keywords of a word. Pairs of characters are looked for in the text instead."""
         known = self._known.get(word)
         if known is None:
             keys = () if _is_pair(word) else _core.lexical_keywords(word, languages=self._languages)
-            known = self._known[word] = max((self._weights.get(key, 0.0) for key in keys), default=0.0)
+            known = self._known[word] = tuple(keys)
         return known
 
 

@@ -17,15 +17,33 @@ pub fn take_strings(py: Python<'_>, strings: Packed<'_>, ids: Array<'_, u32>) ->
     quick(py, || take(strings.view()?, &ids)).map(strings_out)
 }
 
-/// Return titles, each with the path that the id of its document is after a separator, for `links_build`.
+/// Return titles, each with the label of its document ([`label_of`]), for `links_build`. A row without metadata has those of
+/// the row before it if both have the same id, as the sections of a document do.
 #[pyfunction]
-pub fn label_titles(py: Python<'_>, titles: Packed<'_>, ids: Packed<'_>) -> PyResult<StringsOut> {
+#[pyo3(signature = (titles, ids, metadata=None))]
+pub fn label_titles(
+    py: Python<'_>,
+    titles: Packed<'_>,
+    ids: Packed<'_>,
+    metadata: Option<Packed<'_>>,
+) -> PyResult<StringsOut> {
     let label = || -> Result<StringsBuf> {
         let (titles, ids) = (titles.view()?, ids.view()?);
-        if titles.len() != ids.len() {
-            return Err(Error::input(format!("{} titles do not fit {} ids", titles.len(), ids.len())));
+        let metadata = metadata.as_ref().map(|metadata| metadata.view()).transpose()?;
+        let counts = [titles.len(), metadata.map_or(ids.len(), |metadata| metadata.len())];
+        if counts.iter().any(|&count| count != ids.len()) {
+            return Err(Error::input(format!("{counts:?} titles and metadata do not fit {} ids", ids.len())));
         }
-        Ok(titles.iter().zip(ids.iter()).map(|(title, id)| title.to_owned() + &label_of(id)).collect())
+        let mut found = StringsBuf::default();
+        let mut label = String::new();
+        for row in 0..ids.len() {
+            let own = metadata.map_or("", |metadata| metadata.get(row));
+            if row == 0 || !own.is_empty() || ids.bytes(row) != ids.bytes(row - 1) {
+                label = label_of(ids.get(row), own);
+            }
+            found.push(&[titles.get(row), &label].concat());
+        }
+        Ok(found)
     };
     quick(py, label).map(strings_out)
 }

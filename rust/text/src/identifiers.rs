@@ -71,7 +71,8 @@ pub enum Link {
 }
 
 /// Return how two words with `gap` between them are connected. An ampersand connects words of letters. A dot connects words of at least two
-/// characters that begin with a letter, because "e.g.", "U.S." and "3.14" are not identifiers.
+/// characters that begin with a letter, because "e.g.", "U.S." and "3.14" are not identifiers, and a number with the suffix of
+/// a file: "counts_2021.csv".
 pub fn link(first: &str, gap: &str, second: &str) -> Option<Link> {
     let link = match gap {
         "_" | "__" => Link::Underscore,
@@ -89,11 +90,19 @@ pub fn link(first: &str, gap: &str, second: &str) -> Option<Link> {
     };
     let is_plain = |word: &str| word.chars().all(char::is_alphabetic);
     let connects = match link {
+        Link::Dot if first.bytes().all(|byte| byte.is_ascii_digit()) => is_suffix(second),
         Link::Dot => is_named(first) && is_named(second),
         Link::And => is_plain(first) && is_plain(second),
         _ => true,
     };
     (connects && !is_unspaced_word(first) && !is_unspaced_word(second)).then_some(link)
+}
+
+/// Return whether a word may be the suffix of a file's name: 2 to 5 small letters and digits that begin with a letter.
+pub fn is_suffix(word: &str) -> bool {
+    (2..6).contains(&word.len())
+        && word.starts_with(|c: char| c.is_ascii_lowercase())
+        && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
 }
 
 /// Return whether the context of a range in `text` shows that its hyphens are part of an identifier: it

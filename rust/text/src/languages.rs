@@ -302,7 +302,7 @@ impl Language {
     }
 
     /// Return whether a word (folded, lower case) is a function word of this language.
-    pub(crate) fn drops(self, word: &str) -> bool {
+    pub fn drops(self, word: &str) -> bool {
         built().stop_words[usize::from(self.0)].has(word)
     }
 

@@ -90,7 +90,7 @@ WORDS = Stage(
 
 LINKS = Stage(
     "links",
-    version=11,
+    version=12,
     needs=(DOCUMENTS, "units"),
     settings=("language",),
     run=f"{_HERE}.links:run",

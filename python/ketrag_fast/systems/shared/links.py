@@ -63,8 +63,12 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
 
 
 def _labelled_titles(units: Outputs) -> tuple[NDArray[np.uint8], U64]:
-    """Return the titles of documents, with the paths of their files, which are indexed as well."""
-    return _core.label_titles(strings(units, "document_titles"), strings(units, "document_ids"))
+    """Return the titles of documents, with the paths of their files and the people of mails.
+
+    These are indexed as well.
+    """
+    metadata = strings(units, "document_metadata") if "document_metadata_offsets" in units else None
+    return _core.label_titles(strings(units, "document_titles"), strings(units, "document_ids"), metadata)
 
 
 def _are_within(units: Outputs) -> bool:

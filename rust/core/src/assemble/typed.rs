@@ -57,7 +57,8 @@ impl Searcher {
                 let language = language_of(languages, unit)?;
                 Ok(Unit { title: place.title, text: place.text, document, language })
             };
-            let texts = Texts { links, unit: &unit, threads, titles: term.in_title };
+            let labels = |unit: u32| parts.labels(unit);
+            let texts = Texts { links, unit: &unit, labels: &labels, threads, titles: term.in_title };
             texts.matching(term.text, term.is_prefix, mask, progress).map(Some)
         })
     }
@@ -69,7 +70,9 @@ impl Searcher {
             let languages = parts.unit_languages()?;
             let text = |unit: u32| {
                 let place = parts.place(unit).ok()??;
-                Some(([place.title, place.text], language_of(languages, unit).ok()?))
+                let (path, people) = parts.labels(unit).ok()?;
+                let text = [place.title, place.text, path, &people].join("\n");
+                Some((text, language_of(languages, unit).ok()?))
             };
             let unknown = unknown_words(links, query, text);
             if unknown.is_empty() {

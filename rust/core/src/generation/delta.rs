@@ -378,12 +378,23 @@ fn units_of_new(new: &New, level: &Level) -> Result<Option<Vec<Read>>> {
         let bytes = blob[ends[at] as usize..ends[at + 1] as usize].iter().map(|&x| x as u8).collect();
         String::from_utf8(bytes).map_err(|_| Error::input(format!("{name} is not UTF-8")))
     };
+    let has_metadata = new.contains_key("document_metadata_offsets");
     let (spans, own_spans) = (list("sent_bytes"), list("unit_bytes"));
     let (owners, is_title) = (list("sent_unit"), list("sent_title"));
     let (mut sentence, mut read) = (0, Vec::new());
     for (k, &before) in level.before.iter().enumerate() {
         let document = list("unit_document")[k] as usize;
-        let title = text_of("document_titles", document)? + &label_of(&text_of("document_ids", document)?);
+        let id = text_of("document_ids", document)?;
+        // The metadata of a document with sections are in its first row.
+        let mut first = document;
+        while first > 0 && text_of("document_ids", first - 1)? == id {
+            first -= 1;
+        }
+        let metadata = match has_metadata {
+            true => text_of("document_metadata", first)?,
+            false => String::new(),
+        };
+        let title = text_of("document_titles", document)? + &label_of(&id, &metadata);
         let (text, mut sentences) = (text_of("unit_texts", k)?, Vec::new());
         while owners.get(sentence) == Some(&(k as u64)) {
             if is_title[sentence] == 0 {

@@ -22,6 +22,7 @@ use crate::search::keyword::KeywordChannel;
 use crate::search::render::{Locations, Units};
 use crate::sparse::{Csr, CsrView};
 use crate::store::MappedArray;
+use crate::text::labels::{path_of, people_of};
 use crate::text::strings::Strings;
 use crate::vector::{Rows, Signs};
 use std::sync::{Arc, OnceLock};
@@ -467,6 +468,24 @@ impl<'a> Parts<'a> {
             text: places.texts.get(u),
             before: places.context.map_or("", |[before, _]| before.get(u)),
         }))
+    }
+}
+
+impl<'a> Parts<'a> {
+    /// Return the path of a unit's file, and the people of a mail, as they are indexed; empty if there are none.
+    pub fn labels(&self, unit: u32) -> Result<(&'a str, String)> {
+        let places = self.places()?;
+        let mut row = places.document[unit as usize] as usize;
+        let id = places.ids.get(row);
+        let path = path_of(id).unwrap_or_default();
+        if !self.arrays.has("units.document_metadata_offsets") {
+            return Ok((path, String::new()));
+        }
+        // The metadata of a document with sections are in its first row.
+        while row > 0 && places.ids.bytes(row - 1) == id.as_bytes() {
+            row -= 1;
+        }
+        Ok((path, people_of(self.arrays.strings("units.document_metadata")?.get(row))))
     }
 }
 

@@ -8,7 +8,7 @@ use crate::rank::sentence_rows::encode;
 use crate::sparse::Csr;
 use crate::text::detection::Choice;
 use crate::text::interner::Interner;
-use crate::text::labels::{split, suffix_of};
+use crate::text::labels::{split, suffix_of, Labelled};
 use crate::text::languages::Language;
 use crate::text::lexical::Lexer;
 use crate::text::names::{is_small, name_spans, opening_subject, title_key, Naming, SubjectTree};
@@ -144,21 +144,7 @@ pub(crate) fn read(
             words.read_unit(&lexer, begin, language, known.tree, &mut part.keywords.strings, &mut row);
         part.length.push(u32::try_from(row.len()).unwrap_or(u32::MAX).saturating_sub(variants));
         lexer.keywords_of_names(language, |word| row.push(part.keywords.strings.add(word)));
-        other.read(input.label(unit));
-        // A word of the path counts only if title and text lack it, because most titles repeat the name of the file.
-        // Small numbers, which count files or are parts of dates, and the suffix, which most files of a folder share, would
-        // connect texts about different things.
-        let own = row.len();
-        let suffix = suffix_of(input.label(unit)).to_ascii_lowercase();
-        other.keywords_in(language, |word| {
-            if is_small(word) || word == suffix {
-                return;
-            }
-            let keyword = part.keywords.strings.add(word);
-            if !row[..own].contains(&keyword) {
-                row.push(keyword);
-            }
-        });
+        add_labels(input.fields(unit), language, &mut other, &mut part.keywords.strings, &mut row);
         row.sort_unstable();
         for same in row.chunk_by(|a, b| a == b) {
             part.unit_keywords.values.push(same[0]);
@@ -189,6 +175,32 @@ pub(crate) fn read(
         read_sentences(&mut part, input, (unit as usize, manner), words.unit(at), known, &mut lexer);
     }
     Ok(part)
+}
+
+/// Append the keywords of a unit's path and people that its title and text lack, once each, because most titles repeat the
+/// name of the file. Small numbers, which count files or are parts of dates, and the suffix, which most files of a folder
+/// share, would connect texts about different things.
+fn add_labels(
+    fields: Labelled<'_>,
+    language: Language,
+    lexer: &mut Lexer,
+    keywords: &mut Interner,
+    row: &mut Vec<u32>,
+) {
+    let suffix = suffix_of(fields.path).to_ascii_lowercase();
+    let own = row.len();
+    for field in [fields.path, fields.people].into_iter().filter(|field| !field.is_empty()) {
+        lexer.read(field);
+        lexer.keywords_in(language, |word| {
+            if is_small(word) || word == suffix {
+                return;
+            }
+            let keyword = keywords.add(word);
+            if !row[..own].contains(&keyword) {
+                row.push(keyword);
+            }
+        });
+    }
 }
 
 /// Read the words of "title, text". Return the number of the first word of the text, and its first byte.
@@ -379,12 +391,12 @@ pub struct Texts<'a> {
 impl<'a> Texts<'a> {
     /// Return the title of a unit.
     pub fn title(&self, unit: usize) -> &'a str {
-        split(self.titles.get(unit)).0
+        self.fields(unit).title
     }
 
-    /// Return the name of the unit's file and of its folders.
-    pub fn label(&self, unit: usize) -> &'a str {
-        split(self.titles.get(unit)).1
+    /// Return the title of a unit, the path of its file, and the people of a mail.
+    pub fn fields(&self, unit: usize) -> Labelled<'a> {
+        split(self.titles.get(unit))
     }
 }
 

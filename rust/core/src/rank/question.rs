@@ -48,7 +48,9 @@ impl Question {
                 _ => false,
             })
         };
-        missing.retain(|&(_, role)| !matches!(role, Role::Word(k) if has_other(k)));
+        // A short query in another language than English may not show its language.
+        let is_function = |k: usize| links.languages().iter().any(|one| one.drops(self.lexer.lower(k)));
+        missing.retain(|&(_, role)| !matches!(role, Role::Word(k) if has_other(k) || is_function(k)));
         let mut missing: Vec<String> = missing.into_iter().map(|(word, _)| word).collect();
         missing.sort_unstable();
         missing.dedup();

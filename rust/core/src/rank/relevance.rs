@@ -103,11 +103,15 @@ impl<'a> Judge<'a> {
             return *nothing;
         }
         let mut best = 0.0f64;
+        let mut in_sentences = vec![false; own.len()];
         for sentence in links.sentences(unit as usize) {
             let ids = links.sentence_keywords.row(unit as usize, sentence);
             let found = ids.filter_map(|x| own.binary_search_by_key(&x, |own| own.0).ok());
-            best = best.max(found.map(|at| own[at].1).sum());
+            best = best.max(found.inspect(|&at| in_sentences[at] = true).map(|at| own[at].1).sum());
         }
+        // A word of the path or the sender is said of all sentences, like a word of the title, which each of them has.
+        let of_fields = own.iter().zip(&in_sentences).filter(|(_, is_in)| !**is_in);
+        best += of_fields.map(|(own, _)| own.1).sum::<f64>();
         let share = |sum: f64| (sum / total).clamp(0.0, 1.0);
         let (covered, sentence, saturated) = (share(covered), share(best), share(saturated));
         Evidence { covered, sentence, saturated, ..*nothing }

@@ -8,10 +8,11 @@ use crate::rank::links_view::LinksView;
 use crate::text::detection::detect;
 use crate::text::folding::is_unspaced;
 use crate::text::languages::Language;
-use crate::text::lexical::Lexer;
+use crate::text::lexical::{Lexer, Role};
 use crate::text::query_language::runs;
 use crate::text::strings::Strings;
 use std::cmp::Reverse;
+use std::ops::Range;
 
 /// Minimum length in letters of words that are replaced. Words of three letters have neighbours in every index.
 const SHORTEST: usize = 4;
@@ -38,12 +39,12 @@ pub struct Unknown<'t> {
     pub nearest: Option<String>,
 }
 
-/// Return the words of a query that the index does not contain, in order. `text` returns the title and the text of a
-/// unit, and its language.
-pub fn unknown_words<'t, 'a>(
-    links: &LinksView<'a>,
+/// Return the words of a query that the index does not contain, in order. `text` returns all that is indexed of a unit, and
+/// its language.
+pub fn unknown_words<'t>(
+    links: &LinksView<'_>,
     query: &'t str,
-    text: impl Fn(u32) -> Option<([&'a str; 2], Language)>,
+    text: impl Fn(u32) -> Option<(String, Language)>,
 ) -> Vec<Unknown<'t>> {
     let mut lexer = Lexer::default();
     let languages = match links.languages() {
@@ -53,7 +54,7 @@ pub fn unknown_words<'t, 'a>(
     if !has_unknown(links, query, &mut lexer) {
         return Vec::new();
     }
-    let mut found: Vec<Unknown<'t>> = Vec::new();
+    let mut found = symbol_words(links, query, &mut lexer);
     let (mut is_foreign, mut is_question) = (None, None);
     for word in runs(query).filter(|word| word.len() >= SHORTEST) {
         if !is_unknown(links, word, &mut lexer) || found.iter().any(|one| one.word == word) {
@@ -75,6 +76,33 @@ pub fn unknown_words<'t, 'a>(
             false => None,
         };
         found.push(Unknown { word, nearest });
+    }
+    found
+}
+
+/// Return the words with symbols, such as "C#", that the index contains only without them. The nearest word of each is
+/// the word without symbols, by which a query finds passages anyway.
+fn symbol_words<'t>(links: &LinksView<'_>, query: &'t str, lexer: &mut Lexer) -> Vec<Unknown<'t>> {
+    let mut found: Vec<Unknown<'t>> = Vec::new();
+    for token in query.split_whitespace() {
+        let is_bracket = |c: char| matches!(c, '(' | '[' | '{' | ')' | ']' | '}' | '"' | '\'');
+        let is_mark = |c: char| is_bracket(c) || matches!(c, ',' | '.' | ';' | ':' | '!' | '?');
+        let word = token.trim_start_matches(is_bracket).trim_end_matches(is_mark);
+        lexer.read(word);
+        if lexer.symbol_word().is_none() || found.iter().any(|one| one.word == word) {
+            continue;
+        }
+        let (mut has_whole, mut has_part) = (false, false);
+        lexer.query_roles(links.languages(), |keyword, role| {
+            let is_known = links.keywords.position(keyword).is_some();
+            match role {
+                Role::Whole(_) => has_whole |= is_known,
+                _ => has_part |= is_known,
+            }
+        });
+        if !has_whole {
+            found.push(Unknown { word, nearest: has_part.then(|| lexer.lower(0).to_owned()) });
+        }
     }
     found
 }
@@ -105,7 +133,7 @@ fn has_unknown(links: &LinksView<'_>, query: &str, lexer: &mut Lexer) -> bool {
     has
 }
 
-/// Return whether a word has keywords, and the index contains none of them.
+/// Return whether a word has keywords, and the index contains none of them. Function words are not in the index.
 fn is_unknown(links: &LinksView<'_>, word: &str, lexer: &mut Lexer) -> bool {
     lexer.read(word);
     let (mut has_keywords, mut is_known) = (false, false);
@@ -113,7 +141,7 @@ fn is_unknown(links: &LinksView<'_>, word: &str, lexer: &mut Lexer) -> bool {
         has_keywords = true;
         is_known |= links.keywords.position(keyword).is_some();
     });
-    has_keywords && !is_known
+    has_keywords && !is_known && !lexer.are_function_words(links.languages())
 }
 
 /// Return the keyword that is nearest to a word: by distance, with the same first letter, in most units, first in the
@@ -142,7 +170,11 @@ fn nearest_keyword(
     }
     let candidates = stems.iter().flat_map(|(stem, mark)| {
         let first = stem.chars().next();
-        near(links.keywords, stem, mark, most).into_iter().filter_map(move |(key, distance)| {
+        let among = match (in_question, first) {
+            (true, Some(first)) => beginning(links.keywords, first),
+            _ => 0..links.keywords.len(),
+        };
+        near(links.keywords, among, (stem, mark), most).into_iter().filter_map(move |(key, distance)| {
             let keyword = links.keywords.get(key as usize);
             let is_other = keyword.chars().next() != first;
             let own = keyword.split_once('@').map_or(keyword, |(own, _)| own);
@@ -165,27 +197,46 @@ fn is_slip(a: &str, b: &str) -> bool {
     }
 }
 
-/// Return the keywords with a language mark that are at most `most` edits away from a stem, with their distances.
-fn near(keywords: Strings<'_>, stem: &str, mark: &str, most: usize) -> Vec<(u32, usize)> {
-    let wanted: Vec<char> = stem.chars().collect();
+/// Return the range of the keywords that begin with a letter.
+fn beginning(keywords: Strings<'_>, letter: char) -> Range<usize> {
+    let mut buffer = [0; 4];
+    let letter = letter.encode_utf8(&mut buffer).as_bytes();
+    let first = |is_before: &dyn Fn(&[u8]) -> bool| {
+        let (mut low, mut high) = (0, keywords.len());
+        while low < high {
+            let middle = (low + high) / 2;
+            match is_before(keywords.bytes(middle)) {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        low
+    };
+    first(&|word| word < letter)..first(&|word| word < letter || word.starts_with(letter))
+}
+
+/// Return those of some keywords with a language mark that are at most `most` edits away from a stem, with their distances.
+fn near(
+    keywords: Strings<'_>,
+    among: Range<usize>,
+    (stem, mark): (&str, &str),
+    most: usize,
+) -> Vec<(u32, usize)> {
     let mut found = Vec::new();
-    // The letters of the current beginning, with their ends in bytes, and a row of distances after each.
+    // The letters of the current beginning, with their ends in bytes.
     let mut letters: Vec<(char, usize)> = Vec::new();
-    let mut rows: Vec<Vec<usize>> = vec![(0..=wanted.len()).collect()];
-    let (mut at, mut left) = (0, MOST_ROWS);
-    while at < keywords.len() && left > 0 {
+    let mut band = Band::new(stem, most);
+    let (mut at, mut left) = (among.start, MOST_ROWS);
+    while at < among.end && left > 0 {
         let Ok(keyword) = std::str::from_utf8(keywords.bytes(at)) else { break };
         let (own, own_mark) = keyword.split_once('@').unwrap_or((keyword, ""));
         let same = letters.iter().zip(own.char_indices()).take_while(|((a, _), (_, b))| a == b).count();
         letters.truncate(same);
-        rows.truncate(same + 1);
         let start = letters.last().map_or(0, |&(_, end)| end);
         let mut is_far = false;
         for (offset, c) in own[start..].char_indices() {
-            let row = next_row(&rows, &letters, &wanted, c);
+            is_far = band.add_row(&letters, c);
             letters.push((c, start + offset + c.len_utf8()));
-            is_far = row.iter().all(|&distance| distance > most);
-            rows.push(row);
             left = left.saturating_sub(1);
             if is_far {
                 break;
@@ -196,7 +247,7 @@ fn near(keywords: Strings<'_>, stem: &str, mark: &str, most: usize) -> Vec<(u32,
             at = first_without(keywords, at, beginning);
             continue;
         }
-        let distance = rows.last().and_then(|row| row.last()).copied().unwrap_or(usize::MAX);
+        let distance = band.distance(letters.len());
         if distance <= most && own_mark == mark {
             found.push((at as u32, distance));
         }
@@ -205,21 +256,53 @@ fn near(keywords: Strings<'_>, stem: &str, mark: &str, most: usize) -> Vec<(u32,
     found
 }
 
-/// Return the row of distances after one more letter.
-fn next_row(rows: &[Vec<usize>], letters: &[(char, usize)], wanted: &[char], c: char) -> Vec<usize> {
-    let before = &rows[rows.len() - 1];
-    let mut row = Vec::with_capacity(before.len());
-    row.push(before[0] + 1);
-    for (j, &own) in wanted.iter().enumerate() {
-        let replaced = before[j] + usize::from(own != c);
-        let mut least = replaced.min(before[j + 1] + 1).min(row[j] + 1);
-        let is_exchange = j > 0 && wanted[j - 1] == c && letters.last().is_some_and(|&(last, _)| last == own);
-        if is_exchange {
-            least = least.min(rows[rows.len() - 2][j - 1] + 1);
-        }
-        row.push(least);
+/// The matrix of distances between the beginnings of a keyword (rows) and of a word (columns), as far as they are at most
+/// `most` from the diagonal. All other cells are greater than `most`.
+struct Band {
+    wanted: Vec<char>,
+    most: usize,
+    cells: Vec<usize>,
+}
+
+impl Band {
+    fn new(word: &str, most: usize) -> Self {
+        let wanted: Vec<char> = word.chars().collect();
+        let (rows, columns) = (wanted.len() + most + 2, wanted.len() + 1);
+        let mut cells = vec![most + 1; rows * columns];
+        cells.iter_mut().take(columns.min(most + 1)).enumerate().for_each(|(j, cell)| *cell = j);
+        Self { wanted, most, cells }
     }
-    row
+
+    /// Compute the row after some letters and one more. Return whether no word that begins with them is near.
+    fn add_row(&mut self, letters: &[(char, usize)], c: char) -> bool {
+        let Self { wanted, most, cells } = self;
+        let (row, columns, far) = (letters.len() + 1, wanted.len() + 1, *most + 1);
+        if row > wanted.len() + *most {
+            return true;
+        }
+        let at = |row: usize, j: usize| row * columns + j;
+        let mut least = far;
+        for j in row.saturating_sub(*most)..columns.min(row + *most + 1) {
+            let mut distance = cells[at(row - 1, j)] + 1;
+            if j > 0 {
+                distance = distance.min(cells[at(row, j - 1)] + 1);
+                distance = distance.min(cells[at(row - 1, j - 1)] + usize::from(wanted[j - 1] != c));
+            }
+            let is_exchange =
+                j > 1 && wanted[j - 2] == c && letters.last().is_some_and(|&(last, _)| last == wanted[j - 1]);
+            if is_exchange {
+                distance = distance.min(cells[at(row - 2, j - 2)] + 1);
+            }
+            cells[at(row, j)] = distance.min(far);
+            least = least.min(distance);
+        }
+        least >= far
+    }
+
+    /// Return the distance of the word from a keyword of some letters, if it is near.
+    fn distance(&self, letters: usize) -> usize {
+        self.cells[letters * (self.wanted.len() + 1) + self.wanted.len()]
+    }
 }
 
 /// Return the first keyword after `at` that does not begin with some bytes. It is usually close, so the steps grow.
@@ -242,17 +325,17 @@ fn first_without(keywords: Strings<'_>, at: usize, beginning: &[u8]) -> usize {
 }
 
 /// Return the shortest spelling of a keyword in the first units that have it, in lower case.
-fn spelling<'a>(
-    links: &LinksView<'a>,
+fn spelling(
+    links: &LinksView<'_>,
     key: u32,
-    text: &impl Fn(u32) -> Option<([&'a str; 2], Language)>,
+    text: &impl Fn(u32) -> Option<(String, Language)>,
     lexer: &mut Lexer,
 ) -> Option<String> {
     let keyword = links.keywords.get(key as usize);
     let mut best: Option<String> = None;
     for &unit in links.keyword_units.row(key as usize).iter().take(READ) {
-        let (texts, language) = text(unit)?;
-        for word in texts.into_iter().flat_map(runs) {
+        let (text, language) = text(unit)?;
+        for word in runs(&text) {
             let is_shorter = best.as_ref().is_none_or(|best| word.len() < best.len());
             if is_shorter && has_keyword(word, keyword, language, lexer) {
                 best = Some(word.to_lowercase());
@@ -310,7 +393,11 @@ mod tests {
                     let distance = distance(&chars(own), &chars(&stem));
                     (own_mark == mark && distance <= most).then_some((at as u32, distance))
                 }).collect();
-                prop_assert_eq!(near(strings.view(), &stem, mark, most), wanted);
+                let near = |among| near(strings.view(), among, (&stem, mark), most);
+                prop_assert_eq!(&near(0..words.len()), &wanted);
+                let among = beginning(strings.view(), 'b');
+                let has_letter = |&(at, _): &(u32, usize)| strings.view().get(at as usize).starts_with('b');
+                prop_assert_eq!(near(among), wanted.into_iter().filter(has_letter).collect::<Vec<_>>());
             }
         }
     }

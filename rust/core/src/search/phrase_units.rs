@@ -37,6 +37,8 @@ pub struct Unit<'a> {
 pub struct Texts<'a> {
     pub links: &'a LinksView<'a>,
     pub unit: &'a (dyn Fn(u32) -> Result<Unit<'a>> + Sync),
+    /// The path of a unit's file, and the people of a mail.
+    pub labels: &'a (dyn Fn(u32) -> Result<(&'a str, String)> + Sync),
     pub threads: usize,
     /// Whether only titles are searched.
     pub titles: bool,
@@ -64,7 +66,7 @@ enum Candidates {
 }
 
 impl Texts<'_> {
-    /// Return the units that have a phrase in their title or their text, among those that pass the mask. A phrase that
+    /// Return the units that have a phrase in their title, their text, their path or the people of a mail, among those that pass the mask. A phrase that
     /// crosses the border between two units of a document is in both.
     pub fn matching(
         &self,
@@ -133,7 +135,16 @@ impl Texts<'_> {
         let mut has = |text: &str| phrase.is_in(text, unit.language, lexer);
         if sure.binary_search(&at).is_ok() || has(unit.title) || !self.titles && has(unit.text) {
             units.extend(Some(at).filter(|&at| passes(at)));
-        } else if has_next {
+            return Ok(());
+        }
+        if !self.titles && phrase.len() > 1 && passes(at) {
+            let (path, people) = (self.labels)(at)?;
+            if has(path) || has(&people) {
+                units.push(at);
+                return Ok(());
+            }
+        }
+        if has_next {
             let next = (self.unit)(at + 1)?;
             let border = || format!("{} {}", tail(unit.text), head(next.text));
             if next.document == unit.document && has(&border()) && !has(head(next.text)) {

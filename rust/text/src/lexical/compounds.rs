@@ -3,7 +3,9 @@
 //! All forms of a compound are at one place of the text, so they do not make it longer.
 
 use super::{Compound, Kind, Lexer};
-use crate::identifiers::{each_part, has_inner_capital, is_marked, is_numbered, link, Link, MAX_PARTS};
+use crate::identifiers::{
+    each_part, has_inner_capital, is_marked, is_numbered, is_suffix, link, Link, MAX_PARTS,
+};
 use std::ops::Range;
 
 impl Lexer {
@@ -28,6 +30,9 @@ impl Lexer {
 
     /// Return the end and the kind of the compound that begins at word `at`, if only of one word.
     fn compound_at(&self, at: usize) -> (usize, Kind) {
+        if let Some(end) = self.file_name_end(at) {
+            return (end, Kind::Code);
+        }
         if let Some(number) = self.number_forms(at) {
             return (number.end, Kind::Code);
         }
@@ -53,6 +58,17 @@ impl Lexer {
         } else {
             (end, Kind::Code)
         }
+    }
+
+    /// Return the end of a file's name with hyphens that begins at word `at`: "2024-03-05.md". Names without hyphens are
+    /// identifiers.
+    fn file_name_end(&self, at: usize) -> Option<usize> {
+        if self.link_before(at + 1) != Some(Link::Hyphen) {
+            return None;
+        }
+        let end = self.chain_end(at, |link| link != Link::Slash);
+        let is_file = self.link_before(end - 1) == Some(Link::Dot) && is_suffix(self.raw(end - 1));
+        (is_file && self.link_before(end) != Some(Link::Slash)).then_some(end)
     }
 
     /// Return whether an apostrophe connects word `k` with a prefix before it, as in "O'Brien".

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use unicode_normalization::UnicodeNormalization;
 
 /// Words that are never keywords, and never the first word of a name or subject.
-const STOP_WORDS: &str = "a an and are as at be been being but by can could did do does doing done \
+const STOP_WORDS: &str = "a about an and are as at be been being but by can could did do does doing done \
 for from had has have having he her here hers him himself his how i if in into is it its itself just \
 may me might more most must my no nor not now of off on once only or other our out over own same \
 shall she should so some such than that the their theirs them themselves then there these they this \

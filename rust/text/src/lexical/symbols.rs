@@ -18,6 +18,12 @@ fn names() -> &'static WordSet {
 const MAX_LETTERS: usize = 16;
 
 impl Lexer {
+    /// Return the text in lower case if it is one word with symbols: "c#", ".net".
+    pub fn symbol_word(&self) -> Option<String> {
+        let whole = if self.words.len() == 1 { self.with_symbol(0..1) } else { None };
+        whole.filter(|whole| whole.len() == self.folded.len())
+    }
+
     /// Return whether symbols at its beginning or end belong to a run of words.
     pub(super) fn has_symbol(&self, words: Range<usize>) -> bool {
         !self.symbol_before(words.start).is_empty() || !self.symbol_after(words.end - 1).is_empty()
