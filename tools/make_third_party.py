@@ -82,7 +82,7 @@ TESTS: Final = """\
 | benches/data/2wiki | 2WikiMultihopQA (Ho et al. 2020) | Apache-2.0 |
 | benches/data/hotpotqa, benches/data/xquad-en | HotpotQA, XQuAD (Artetxe et al. 2020) | CC BY-SA 4.0 |
 | benches/data/lihua-world | LiHua-World, published with MiniRAG (Fan et al. 2025) | MIT |
-| tests/data/words | translated messages of Django 5.2 (Django Software Foundation and contributors) | BSD-3-Clause |
+| tests/data/words | messages of Django 5.2 (Django Software Foundation) | BSD-3-Clause |
 | benches/data/cosqa | CoSQA (Huang et al. 2021) | MIT |
 
 ## Licence texts
