@@ -109,7 +109,7 @@ impl<'a> Judge<'a> {
             let found = ids.filter_map(|x| own.binary_search_by_key(&x, |own| own.0).ok());
             best = best.max(found.inspect(|&at| in_sentences[at] = true).map(|at| own[at].1).sum());
         }
-        // A word of the path or the sender is said of all sentences, like a word of the title, which each of them has.
+        // A word of the path or the sender counts for every sentence, like a word of the title, which each of them has.
         let of_fields = own.iter().zip(&in_sentences).filter(|(_, is_in)| !**is_in);
         best += of_fields.map(|(own, _)| own.1).sum::<f64>();
         let share = |sum: f64| (sum / total).clamp(0.0, 1.0);

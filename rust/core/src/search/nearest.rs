@@ -256,8 +256,8 @@ fn near(
     found
 }
 
-/// The matrix of distances between the beginnings of a keyword (rows) and of a word (columns), as far as they are at most
-/// `most` from the diagonal. All other cells are greater than `most`.
+/// The matrix of distances between the beginnings of a keyword (rows) and of a word (columns); only those at most
+/// `most` from the diagonal are kept, all other cells are greater than `most`.
 struct Band {
     wanted: Vec<char>,
     most: usize,
