@@ -325,7 +325,14 @@ class Union:
         cls, bundles: Sequence[tuple[int, Bundle]], whole: _Totals, known: _Frequencies, is_final: bool
     ) -> Union: ...
     def rank(
-        self, request: Request, question: str, count: int, *, vector: _F32 | None = None
+        self,
+        request: Request,
+        question: str,
+        count: int,
+        *,
+        preferred: Sequence[tuple[int, int]] = (),
+        depth: int = 0,
+        vector: _F32 | None = None,
     ) -> tuple[list[int], list[int], list[float], list[float], bool]: ...
     def leads(self, request: Request, question: str, *, vector: _F32 | None = None) -> Leads: ...
 

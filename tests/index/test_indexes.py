@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ketrag_fast import Document, Index
+from ketrag_fast import Document, Index, Settings
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import DeadlineExceeded, ModeUnavailable
 from ketrag_fast.index.indexes import Indexes
@@ -94,3 +94,36 @@ def test_the_command(indexes: dict[str | None, Index], capsys: pytest.CaptureFix
     for option in (["--explain"], ["--html", "page.html"]):
         assert main(["retrieve", QUESTION, "-i", both, *option]) == 2
         assert "takes one index" in capsys.readouterr().err
+
+
+def test_quoted_phrases_come_first_as_in_one_index(tmp_path: Path) -> None:
+    texts = [
+        "The ship of polar drift sailed north. Polar drift moves a ship.",
+        "Polar drift of ships was studied by a ship in the north.",
+        "A drift polar ship sails.",
+        "The north wind moved the ship in a drift near polar ice.",
+        "Ships in a polar sea of ice met the polar drift.",
+        "Harbours have no ice.",
+    ]
+    documents = [Document(f"d{at}", text) for at, text in enumerate(texts)]
+    settings = Settings(embedder="builtin", threads=1)
+    question = 'Which ship did "north wind moved" describe in the polar drift?'
+    with (
+        Index.build(documents, tmp_path / "one", settings=settings) as one,
+        Index.build(documents[::2], tmp_path / "even", settings=settings) as even,
+        Index.build(documents[1::2], tmp_path / "odd", settings=settings) as odd,
+    ):
+        both = Indexes({"even": even, "odd": odd})
+        for mode in ("bm25", "walk"):
+            wanted = [passage.document for passage in one.retrieve(question, mode=mode, top=4).passages]
+            found = [passage.document for passage in both.retrieve(question, mode=mode, top=4).passages]
+            assert found[0] == wanted[0] == "d3"
+        without = both.retrieve(question.replace('"', ""), mode="bm25", top=4).passages
+        quoted = both.retrieve(question, mode="bm25", top=4).passages
+        assert [row.document for row in quoted[1:]] == [
+            row.document for row in without if row.document != "d3"
+        ][:3]
+        single = one.retrieve(question, mode="bm25", top=4).passages
+        assert [(row.document, round(row.relevance, 6)) for row in quoted] == [
+            (row.document, round(row.relevance, 6)) for row in single
+        ]

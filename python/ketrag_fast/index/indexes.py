@@ -1,8 +1,8 @@
 """`Indexes`: one query over several indexes, with the ranking that one index of all documents would have.
 
 Modes of keywords (`bm25`, `walk`) are ranked over all indexes together (`query/shards.py`). Other modes of
-passages, and queries that reorder passages (a reranker, `newest`, typed lists), are ranked in each index,
-and their passages are merged by relevance, which has the same scale in all indexes."""
+passages, and queries that reorder passages (a reranker, `newest`) or list them in the order of the index, are
+ranked in each index, and their passages are merged by relevance, which has the same scale in all indexes."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from ketrag_fast.index import querying
 from ketrag_fast.index.index import Index
 from ketrag_fast.query.plan import QueryPlan
 from ketrag_fast.query.query import Clock, Query, QueryFields, as_query, check_top, core_text
-from ketrag_fast.query.ranking import Prepared, print_rankings
+from ketrag_fast.query.ranking import DEPTH, Prepared, print_rankings
 from ketrag_fast.query.reading import Reading, add_reading, read_question
 from ketrag_fast.query.retrieval import build_contexts, run_plan
-from ketrag_fast.query.shards import LocalShard, Ranked, Together, rank_shards
+from ketrag_fast.query.shards import LocalShard, Preferred, Ranked, Together, rank_shards
 from ketrag_fast.types import Context, Hit, Hits, Passage
 from ketrag_fast.types.contexts import NOTHING_FITS, merged_reading
 
@@ -188,7 +188,7 @@ def _is_plain(part: _Part) -> bool:
     plan = part.plan
     typed = plan.typed
     reorders = plan.opened.reranker is not None or plan.newest is not None
-    reorders = reorders or (typed is not None and (typed.is_listed or typed.preferred is not None))
+    reorders = reorders or (typed is not None and typed.is_listed)
     return not (reorders or plan.has_terms or plan.explain)
 
 
@@ -216,7 +216,13 @@ def _ranked(parts: Sequence[_Part], query: Query, together: Together, *, walks: 
     reading = _read([part.plan for part in parts], query.text)
     room = plan.budgets[0] // _USUAL_TOKENS if plan.top is None else plan.top
     count = max(1, min(_SPARE * (room + 1), _MOST))
-    ranked = rank_shards(together, plan.request(), reading.text, count, walks=walks)
+    phrases = {
+        part.name: part.plan.typed.preferred
+        for part in parts
+        if part.plan.typed is not None and part.plan.typed.preferred is not None
+    }
+    preferred = Preferred(phrases, DEPTH if plan.top is None else min(DEPTH, plan.top))
+    ranked = rank_shards(together, plan.request(), reading.text, count, walks=walks, preferred=preferred)
     if ranked is None:
         return None
 

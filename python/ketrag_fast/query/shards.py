@@ -18,6 +18,9 @@ from ketrag_fast.errors import BackendError, DeadlineExceeded, KetragError
 from ketrag_fast.query.query import Clock
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from ketrag_fast.query.plan import QueryPlan
 
     Totals = tuple[int, int, int, dict[int, int]]
@@ -88,6 +91,16 @@ class LocalShard:
 
 
 @dataclass(frozen=True)
+class Preferred:
+    """Units with a phrase that the question quotes."""
+
+    units: Mapping[str, Sequence[bool] | NDArray[np.bool_]]
+    """For each shard by name, whether each of its units has the phrase."""
+    depth: int
+    """Number of the best units among which they move to the front."""
+
+
+@dataclass(frozen=True)
 class Ranked:
     """The units of each shard by name, best first, and their rank among the units of all shards."""
 
@@ -133,7 +146,13 @@ class Together:
 
 
 def rank_shards(
-    together: Together, request: _core.Request, question: str, count: int, *, walks: bool
+    together: Together,
+    request: _core.Request,
+    question: str,
+    count: int,
+    *,
+    walks: bool,
+    preferred: Preferred | None = None,
 ) -> Ranked | None:
     """Return the best `count` units of all shards for a mode that ranks by keywords.
 
@@ -143,6 +162,7 @@ def rank_shards(
         question: The text to rank by.
         count: Number of units.
         walks: Whether the mode follows links, so that shards are asked where the candidates lead.
+        preferred: Units that come first among the best ones.
 
     Returns:
         The ranking; None for a query of function words alone, which no index has as keywords.
@@ -163,7 +183,20 @@ def rank_shards(
         more = together.call(lambda shard, seconds: shard.look_up(words, leads, seconds))
         bundles = sorted([*bundles, *more.items()], key=lambda one: one[0])
     union = _core.Union(bundles, whole, known, is_final=walks)
-    numbers, units, scores, relevance, nothing_fits = union.rank(request, question, count)
+    first = preferred or Preferred({}, 0)
+    numbers, units, scores, relevance, nothing_fits = union.rank(
+        request,
+        question,
+        count,
+        preferred=[
+            (number, unit)
+            for number, bundle in bundles
+            if (flags := first.units.get(together.shards[number].name)) is not None
+            for unit in bundle.units
+            if flags[unit]
+        ],
+        depth=first.depth,
+    )
     names = [together.shards[number].name for number in numbers]
     keys = list(zip(names, units, strict=True))
     by_name: dict[str, list[int]] = {}

@@ -13,7 +13,7 @@ use ketrag_core::shards::bundle::Bundle;
 use ketrag_core::shards::candidates::{best, candidates, Weighting};
 use ketrag_core::shards::lookup::{looked_up, Leads, Limits, Node, Seed};
 use ketrag_core::shards::terms::{languages_of, summed, totals, Frequencies, Terms};
-use ketrag_core::shards::union::{weights_of, Union};
+use ketrag_core::shards::union::{weights_of, Preferred, Union};
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -167,19 +167,23 @@ impl PyUnion {
         Ok(Self(made?))
     }
 
-    /// Return the best `count` units as (shards, units, scores, relevance, nothing_fits).
-    #[pyo3(signature = (request, question, count, *, vector=None))]
+    /// Return the best `count` units as (shards, units, scores, relevance, nothing_fits). `preferred` are pairs of a shard
+    /// and a unit that come first among the best `depth` units.
+    #[pyo3(signature = (request, question, count, *, preferred=Vec::new(), depth=0, vector=None))]
     fn rank(
         &self,
         py: Python<'_>,
         request: &PyRequest,
         question: &str,
         count: usize,
+        preferred: Vec<(u32, u32)>,
+        depth: usize,
         vector: Option<Array<'_, f32>>,
     ) -> PyResult<RankedOut> {
+        let preferred = Preferred { units: preferred.into_iter().collect(), depth };
         let question = Question { text: question, vector: vector.as_deref(), ..Question::default() };
         let progress = Progress::with_deadline(Instant::now() + request.deadline);
-        let found = quick(py, || self.0.rank(&request.inner, question, count, &progress))?;
+        let found = quick(py, || self.0.rank(&request.inner, question, count, &preferred, &progress))?;
         let (shards, units) = found.origins.iter().map(|one| (one.shard, one.unit)).unzip();
         Ok((shards, units, found.scores, found.relevance, found.nothing_fits))
     }

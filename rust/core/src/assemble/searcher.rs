@@ -38,7 +38,7 @@ pub struct Reply {
 /// An opened index. It can be shared between threads: each query borrows scratch buffers from a pool.
 pub struct Searcher {
     opened: Opened,
-    printers: Printers,
+    printers: &'static Printers,
     scratch: Mutex<Vec<Scratch>>,
 }
 
@@ -48,7 +48,7 @@ impl Searcher {
     pub fn open(arrays: Arrays, encoding: Encoding, language: &str) -> Result<Self> {
         Ok(Self {
             opened: Opened::try_new(arrays, |arrays| Parts::new(arrays, language))?,
-            printers: Printers::new(encoding),
+            printers: Printers::of(encoding),
             scratch: Mutex::default(),
         })
     }
@@ -110,7 +110,7 @@ impl Searcher {
             mask.check(parts.len())?;
         }
         let (options, policy) = (&request.options, request.policy);
-        let mut query = Query::new(recipe.name(), question, parts, &self.printers, options, policy, mask);
+        let mut query = Query::new(recipe.name(), question, parts, self.printers, options, policy, mask);
         query.once = request.once;
         query.min_score = request.min_score;
         let task = Task {
@@ -161,7 +161,7 @@ impl Searcher {
             let channels = chosen_channels(parts, request, &[])?;
             let (recipe, options) = (&request.recipe, &request.options);
             let query =
-                Query::new(recipe.name(), question, parts, &self.printers, options, request.policy, mask);
+                Query::new(recipe.name(), question, parts, self.printers, options, request.policy, mask);
             let task = Task { query: &query, recipe, channels: &channels, budgets: &[], most: count };
             request.join.rank(&task, count, scratch, progress)
         })
@@ -183,7 +183,7 @@ impl Searcher {
             };
             let name = request.recipe.name();
             let (options, policy, mask) = (&request.options, request.policy, request.mask.as_deref());
-            let query = Query::new(name, question, parts, &self.printers, options, policy, mask);
+            let query = Query::new(name, question, parts, self.printers, options, policy, mask);
             channel.explain(&query, units, progress)
         })
     }

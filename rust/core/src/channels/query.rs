@@ -13,6 +13,7 @@ use crate::sparse::Mask;
 use crate::text::bpe::Encoding;
 use crate::vector::reference_dot;
 use std::cell::OnceCell;
+use std::sync::LazyLock;
 
 /// Printers of rows and tables for one encoding. They are reused between queries because they count the
 /// tokens of row marks only once.
@@ -26,7 +27,17 @@ pub struct Printers {
 }
 
 impl Printers {
-    pub fn new(encoding: Encoding) -> Self {
+    /// Return the printers of an encoding. They hold only numbers of tokens, so all indexes share them.
+    pub fn of(encoding: Encoding) -> &'static Self {
+        static CL100K: LazyLock<Printers> = LazyLock::new(|| Printers::new(Encoding::Cl100k));
+        static O200K: LazyLock<Printers> = LazyLock::new(|| Printers::new(Encoding::O200k));
+        match encoding {
+            Encoding::Cl100k => &CL100K,
+            Encoding::O200k => &O200K,
+        }
+    }
+
+    fn new(encoding: Encoding) -> Self {
         Self {
             encoding,
             cited: Renderer::new(encoding, Style::Cited),

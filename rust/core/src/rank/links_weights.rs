@@ -8,7 +8,7 @@ use crate::store::{Compose, Kind, MappedArray, Shape, Unpacked};
 use crate::text::languages::{Language, Script};
 use crate::text::strings::Strings;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 pub const K1: f64 = 1.2;
 pub const B: f64 = 0.75;
@@ -28,7 +28,7 @@ pub struct Saturations {
     mean: f64,
     /// Indexed by count, then by length. A query needs only a few counts and lengths, so the values that it
     /// needs stay in the cache.
-    table: Box<[f64; LENGTHS * TIMES]>,
+    table: Arc<[f64; LENGTHS * TIMES]>,
 }
 
 impl Saturations {
@@ -39,19 +39,29 @@ impl Saturations {
 
     /// Compute the table for `units` units that have `total` keywords, counting repetitions.
     pub fn of_total(total: u64, units: usize) -> Result<Self> {
-        // Both are exact: integers below 2^53.
-        let mean = (total as f64 / units.max(1) as f64).max(1e-9);
+        let mean = mean_length(total, units);
         let mut table = zeros::<f64>(LENGTHS * TIMES, "the table of saturations")?;
         for (at, value) in table.iter_mut().enumerate() {
             *value = divided(mean, (at % LENGTHS) as u32, (at / LENGTHS) as u32);
         }
-        let table = table.into_boxed_slice().try_into();
+        let table = Arc::<[f64]>::from(table).try_into();
         Ok(Self {
             mean,
             table: table.map_err(|_| {
                 Error::Internal("a table of weights has another size than its vocabulary".to_owned())
             })?,
         })
+    }
+
+    /// Like [`Saturations::of_total`], with the table of the last call if it had the same mean. Queries over several
+    /// indexes need a table for each query, and the statistics rarely change between them.
+    pub fn of_whole(total: u64, units: usize) -> Result<Self> {
+        static LAST: Mutex<Option<Saturations>> = Mutex::new(None);
+        let mut last = LAST.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(found) = last.as_ref().filter(|last| last.mean == mean_length(total, units)) {
+            return Ok(found.clone());
+        }
+        Ok(last.insert(Self::of_total(total, units)?).clone())
     }
 
     /// Return the saturation of a keyword with a count in a unit of a length.
@@ -67,6 +77,11 @@ impl Saturations {
     pub fn norm(&self, length: u32) -> f64 {
         norm(self.mean, length)
     }
+}
+
+fn mean_length(total: u64, units: usize) -> f64 {
+    // Both are exact: integers below 2^53.
+    (total as f64 / units.max(1) as f64).max(1e-9)
 }
 
 fn norm(mean: f64, length: u32) -> f64 {
@@ -135,7 +150,7 @@ impl Whole {
         let by_language = ByLanguage::of(self.languages.iter().map(|(&number, &count)| (number, count)))?;
         let of_keywords = OfCounts::new(self.units, by_language);
         Ok(Weights {
-            saturations: Saturations::of_total(self.length, self.units)?,
+            saturations: Saturations::of_whole(self.length, self.units)?,
             keyword_idf: Idf::Whole(of_keywords.of_frequencies(keyword_units, 0, Some(keywords))),
             name_idf: Idf::Whole(plain.of_frequencies(name_units, 0, None)),
             subject_idf: Idf::Whole(plain.of_frequencies(subject_units, 0, None)),

@@ -60,15 +60,9 @@ impl Question {
             several => ((missing.len() + found.len()) / several).saturating_sub(found.len()),
         };
         self.weigh(found);
-        let mut phrase = String::new();
-        for first in 0..self.lexer.words.len() {
-            known_phrases(&self.lexer, first, links.names, &mut phrase, &mut self.names);
-            known_phrases(&self.lexer, first, links.subjects, &mut phrase, &mut self.subjects);
-        }
-        for ids in [&mut self.names, &mut self.subjects] {
-            ids.sort_unstable();
-            ids.dedup();
-        }
+        let words: Vec<&str> = self.lexer.lowers(0).collect();
+        self.names = phrases_in(&words, links.names);
+        self.subjects = phrases_in(&words, links.subjects);
     }
 
     /// Return the number of distinct words that the index does not contain.
@@ -125,8 +119,14 @@ impl Question {
 
 /// Return the strings that occur in a text as phrases of 1 to 8 words, ignoring case: ids, ascending and distinct.
 pub fn phrases_of(text: &Lexer, strings: Strings<'_>) -> Vec<u32> {
+    let words: Vec<&str> = text.lowers(0).collect();
+    phrases_in(&words, strings)
+}
+
+/// Return the ids of strings that occur among words in lower case, ascending and distinct.
+pub fn phrases_in(words: &[&str], strings: Strings<'_>) -> Vec<u32> {
     let (mut found, mut phrase) = (Vec::new(), String::new());
-    (0..text.words.len()).for_each(|first| known_phrases(text, first, strings, &mut phrase, &mut found));
+    (0..words.len()).for_each(|first| known_phrases(&words[first..], strings, &mut phrase, &mut found));
     found.sort_unstable();
     found.dedup();
     found
@@ -134,20 +134,14 @@ pub fn phrases_of(text: &Lexer, strings: Strings<'_>) -> Vec<u32> {
 
 /// Find known phrases that begin at word `first`. The strings are sorted, so if no string begins with a
 /// phrase, no string begins with a longer one.
-fn known_phrases(
-    text: &Lexer,
-    first: usize,
-    strings: Strings<'_>,
-    phrase: &mut String,
-    found: &mut Vec<u32>,
-) {
+fn known_phrases(words: &[&str], strings: Strings<'_>, phrase: &mut String, found: &mut Vec<u32>) {
     phrase.clear();
     let mut low = 0;
-    for k in first..text.words.len().min(first + MAX_PHRASE) {
-        if k > first {
+    for (k, word) in words.iter().take(MAX_PHRASE).enumerate() {
+        if k > 0 {
             phrase.push(' ');
         }
-        phrase.push_str(text.lower(k));
+        phrase.push_str(word);
         low = first_not_below(strings, low, phrase.as_bytes());
         if low == strings.len() || !strings.bytes(low).starts_with(phrase.as_bytes()) {
             return;

@@ -23,7 +23,7 @@ pub struct Weighting {
 impl Weighting {
     /// `units` units have `length` keywords, counting repetitions.
     pub fn new(keywords: Vec<(String, f64)>, length: u64, units: usize) -> Result<Self> {
-        Ok(Self { keywords, saturations: Saturations::of_total(length, units)? })
+        Ok(Self { keywords, saturations: Saturations::of_whole(length, units)? })
     }
 
     /// Compute the score of every unit that has one of the keywords.

@@ -9,7 +9,7 @@ use crate::generation::Parts;
 use crate::progress::Progress;
 use crate::rank::links_view::LinksView;
 use crate::rank::matches::Matches;
-use crate::rank::question::phrases_of;
+use crate::rank::question::{phrases_in, phrases_of};
 use crate::sparse::{leaves, Leaders, Mask, Scored};
 use crate::text::lexical::Lexer;
 use crate::text::strings::Strings;
@@ -33,6 +33,7 @@ pub struct Node {
 /// A unit of another shard, whose subjects may be those of documents of this one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seed {
+    /// Its words in lower case, separated by spaces, so that only the caller splits the text into words.
     pub text: String,
     pub mass: f64,
 }
@@ -142,8 +143,8 @@ fn from_seeds(links: &LinksView<'_>, leads: &Leads, mass: &mut BTreeMap<u32, f64
     lexer.read(&leads.question);
     let asked = phrases_of(&lexer, links.subjects);
     for seed in &leads.seeds {
-        lexer.read(&seed.text);
-        let mut found = phrases_of(&lexer, links.subjects);
+        let words: Vec<&str> = seed.text.split(' ').collect();
+        let mut found = phrases_in(&words, links.subjects);
         found.retain(|id| asked.binary_search(id).is_err());
         let sum: f64 = found.iter().map(|&id| links.subject_idf[id as usize]).sum();
         for &id in &found {

@@ -19,8 +19,9 @@ use crate::rank::walk;
 use crate::search::copies::distinct;
 use crate::sparse::{CsrView, Mask, Scored};
 use crate::text::bpe::Encoding;
+use crate::text::lexical::Lexer;
 use crate::text::strings::Strings;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The union prints nothing, so the encoding in which it would count tokens does not matter.
 const ENCODING: &str = "cl100k_base";
@@ -33,6 +34,15 @@ pub struct Union {
     searcher: Searcher,
     pub origins: Vec<Origin>,
     mask: Option<Mask>,
+}
+
+/// Units that a question prefers because they have a phrase that it quotes.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Preferred {
+    /// Pairs of a shard and a unit of it.
+    pub units: BTreeSet<(u32, u32)>,
+    /// Number of the best units among which they move to the front; the others keep their ranks.
+    pub depth: usize,
 }
 
 /// A ranking of units of several shards, best first.
@@ -67,22 +77,30 @@ impl Union {
         })
     }
 
-    /// Return the best `count` units, without copies if the request prints each text once.
+    /// Return the best `count` units, without copies if the request prints each text once. Preferred units come first
+    /// among the best ones, and otherwise keep their order.
     pub fn rank(
         &self,
         request: &Request,
         question: Question<'_>,
         count: usize,
+        preferred: &Preferred,
         progress: &Progress,
     ) -> Result<Ranked> {
         let mut scratch = Scratch::default();
         let mask = self.mask.as_ref();
         let found = self.searcher.rank(request, question, (count, mask), &mut scratch, progress)?;
-        let found =
+        let mut found =
             self.searcher.with_parts(|parts| match parts.copies()?.filter(|_| request.is_once()) {
                 Some(copies) => Ok(distinct(found, &[], copies).ranked),
                 None => Ok(found),
             })?;
+        let is_other = |one: &Scored| {
+            let Origin { shard, unit, .. } = self.origins[one.id as usize];
+            !preferred.units.contains(&(shard, unit))
+        };
+        let depth = preferred.depth.min(found.len());
+        found[..depth].sort_by_key(is_other);
         let units: Vec<u32> = found.iter().map(|one| one.id).collect();
         let evidence = self.searcher.evidence(question, &units)?;
         Ok(Ranked {
@@ -167,10 +185,12 @@ fn leads_of(
     let [keywords, names, subjects] = found;
     let mut of_seeds: BTreeMap<u32, f64> = BTreeMap::new();
     starts.iter().chain(&seeds).for_each(|one| *of_seeds.entry(one.id).or_default() += one.score);
+    let mut lexer = Lexer::default();
     let seed = |(&unit, &mass): (&u32, &f64)| {
-        let text =
-            parts.place(unit)?.map_or_else(String::new, |place| format!("{}\n{}", place.title, place.text));
-        Ok(Seed { text, mass })
+        let place = parts.place(unit)?;
+        lexer.read(&place.map_or_else(String::new, |place| format!("{}\n{}", place.title, place.text)));
+        let words: Vec<&str> = lexer.lowers(0).collect();
+        Ok(Seed { text: words.join(" "), mass })
     };
     let seeds = of_seeds.iter().map(seed).collect::<Result<Vec<Seed>>>()?;
     let [of_keywords, of_names, of_subjects] = links.frequencies();
