@@ -18,6 +18,15 @@ pub fn threads(asked: usize) -> usize {
     }
 }
 
+/// Return the number of threads for some ranges. The number of cores is read from files of the system, which takes longer
+/// than the work of a small array.
+fn team(asked: usize, ranges: usize) -> usize {
+    match ranges {
+        0 | 1 => ranges,
+        _ => threads(asked).min(ranges),
+    }
+}
+
 /// Call `work` once for each range of at most `grain` rows of `0..rows` and return the results in row order.
 /// Progress advances by the rows of each finished range. The first error (in row order, of those that
 /// occurred) is returned, and no new range is started after an error.
@@ -63,7 +72,7 @@ where
     let range_of = |k: usize| k * grain..((k + 1) * grain).min(rows);
     let next = AtomicUsize::new(0);
     let done: Mutex<Vec<(usize, Result<T>)>> = Mutex::new(Vec::with_capacity(ranges));
-    on_threads(threads(asked).min(ranges), &|| {
+    on_threads(team(asked, ranges), &|| {
         let mut own = scratch();
         let mut local = Vec::new();
         loop {
@@ -138,7 +147,7 @@ where
     let grain = grain.max(1);
     let ranges = rows.div_ceil(grain);
     let range_of = |k: usize| k * grain..((k + 1) * grain).min(rows);
-    let workers = threads(asked).min(ranges);
+    let workers = team(asked, ranges);
     let queue = Queue::new(ranges, AHEAD * workers.max(1), then);
     on_threads(workers, &|| {
         let _guard = StopOnPanic(&queue);
