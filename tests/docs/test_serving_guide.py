@@ -72,7 +72,7 @@ def test_the_reference_lists_every_field_and_tool() -> None:
     from ketrag_fast.apps.server.mcp_tools import _Tools, tool_calls
     from ketrag_fast.apps.server.openai_protocol import _RETRIEVAL, CHAT, EMBEDDINGS
     from ketrag_fast.apps.server.options import ServerOptions
-    from ketrag_fast.apps.server.service import Indexes
+    from ketrag_fast.apps.server.service import OpenIndexes
 
     text = (ROOT / "docs" / "reference" / "chat-and-mcp.md").read_text("utf-8")
     chat, embeddings, tools = re.split(r"^## ", text, flags=re.MULTILINE)[1:]
@@ -83,6 +83,6 @@ def test_the_reference_lists_every_field_and_tool() -> None:
 
     assert {*CHAT, *_RETRIEVAL} <= rows(chat)
     assert rows(embeddings) == set(EMBEDDINGS)
-    calls = tool_calls(_Tools(Indexes(ServerOptions(indexes={})), local=True))
+    calls = tool_calls(_Tools(OpenIndexes(ServerOptions(indexes={})), local=True))
     parameters = {name for call in calls.values() for name in call.__annotations__ if name != "return"}
     assert rows(tools) == {*calls, *parameters, "structured"}
