@@ -50,6 +50,7 @@ GRID: Mapping[str, Sequence[float]] = {
     "code_aside": (0.1, 0.3, 0.5),
     "code_imports": (0.2, 0.5, 1.0),
     "code_again": (0.1, 0.3, 0.5),
+    "code_near": (0.0, 0.2, 0.4, 0.6),
     "code_depth": (60, 100, 200),
 }
 """The values that `fit` tries, one weight after another."""

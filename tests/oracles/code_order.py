@@ -50,6 +50,7 @@ class Weights:
     code_aside: float = 0.3
     code_imports: float = 0.5
     code_again: float = 0.3
+    code_near: float = 0.4
 
 
 @dataclass(frozen=True)
@@ -140,8 +141,12 @@ def arrange(
     texts: Sequence[str],
     bodies: Bodies,
     numbers: Mapping[str, float] | None = None,
+    near: Sequence[float] | None = None,
 ) -> list[int]:
-    """Return the units of a ranking in their new order. `paths` has the path of each unit."""
+    """Return the units of a ranking in their new order.
+
+    `paths` has the path of each unit, and `near` its similarity to the query if there are vectors.
+    """
     weights = Weights(**(numbers or {}))
     head = [unit for unit, _ in ranked[: int(weights.code_depth)]]
     files = {paths[unit] for unit in head if is_code(paths[unit])}
@@ -150,6 +155,12 @@ def arrange(
     body = _bodies(files, paths, bodies)
     short = min(1.0, 12 / max(len(query.split()), 1)) ** 2
     named = symbols(query)
+    least = min((near[unit] for unit in head), default=0.0) if near else 0.0
+    span = max((near[unit] for unit in head), default=0.0) - least if near else 0.0
+
+    def nearest(path: str) -> float:
+        own = [near[unit] for unit in head if paths[unit] == path] if near else []
+        return (max(own) - least) / span if own and span > 0 else 0.0
 
     def score(rank: int, unit: int) -> float:
         path, direct = paths[unit], 61 / (61 + rank)
@@ -162,6 +173,7 @@ def arrange(
         bonus += weights.code_body * body[path]
         bonus += weights.code_symbol * any(defines(texts[unit], one) for one in named)
         bonus += weights.code_file * bool(named and own and own == words_of(named[-1]))
+        bonus += weights.code_near * nearest(path)
         value = direct + code * bonus
         if is_aside(path) and not any(map(TESTS.fullmatch, words_of(query))):
             value *= weights.code_aside

@@ -67,14 +67,21 @@ SYMBOLS = ("JsonReader", "parse_value", "write_all", "read", "json.JsonReader", 
 MIXED = st.lists(st.sampled_from((*SYMBOLS, *WORDS)), min_size=1, max_size=5).map(" ".join)
 
 
-def ranked(query: str, **numbers: float) -> list[tuple[int, float]]:
+def ranked(query: str, near: kernel.Vectors | None = None, **numbers: float) -> list[tuple[int, float]]:
     [(units, scores)] = kernel.walk(
-        LINKS, [query], 50, documents=DOCUMENTS, files=(list(FILES), TEXTS), numbers=numbers
+        LINKS, [query], 50, vectors=near, documents=DOCUMENTS, files=(list(FILES), TEXTS), numbers=numbers
     )
     return list(zip(units.tolist(), scores.tolist(), strict=True))
 
 
-def slow(query: str, **numbers: float) -> list[int]:
+def vectors_of(seed: int) -> kernel.Vectors:
+    """Return random vectors of the units, which are also those of their only sentences, and of a query."""
+    drawn = np.random.default_rng(seed).normal(size=(len(TEXTS) + 1, 16))
+    rows = (drawn / np.linalg.norm(drawn, axis=1, keepdims=True)).astype(np.float32)
+    return kernel.Vectors(rows[1:], rows[1:], rows[:1])
+
+
+def slow(query: str, near: kernel.Vectors | None = None, **numbers: float) -> list[int]:
     keywords = vocabulary(LINKS, "keywords")
     known = sorted({keywords.index(word) for word in _core.lexical_keywords(query) if word in keywords})
     idf = kernel_idf()
@@ -84,7 +91,9 @@ def slow(query: str, **numbers: float) -> list[int]:
         [[int(row[at]) for at in known] for row in counts],
         [int(length) for length in LINKS["unit_length"]],
     )
-    return oracle.arrange(ranked(query, code_depth=0), query, PATHS, TEXTS, bodies, numbers)
+    similar = (near.units.astype(float) @ near.questions[0].astype(float)).tolist() if near else None
+    before = ranked(query, near, code_depth=0)
+    return oracle.arrange(before, query, PATHS, TEXTS, bodies, numbers, similar)
 
 
 def kernel_idf() -> list[float]:
@@ -100,6 +109,28 @@ def paths(query: str, **numbers: float) -> list[str]:
 @given(PLAIN, st.sampled_from((100, 7)))
 def test_plain_questions_are_ranked_as_by_the_slow_form(query: str, depth: int) -> None:
     assert [unit for unit, _ in ranked(query, code_depth=depth)] == slow(query, code_depth=depth)
+
+
+@settings(max_examples=150, deadline=None)
+@given(PLAIN, st.integers(0, 1000), st.sampled_from((100, 7)))
+def test_vectors_move_files_as_in_the_slow_form(query: str, seed: int, depth: int) -> None:
+    # Without a keyword ("the") units are ranked by their vectors alone.
+    query, near = f"{query} json", vectors_of(seed)
+    assert [unit for unit, _ in ranked(query, near, code_depth=depth)] == slow(query, near, code_depth=depth)
+
+
+def test_the_file_with_the_nearest_passage_moves_up() -> None:
+    rows = np.zeros((len(TEXTS), 2), np.float32)
+    rows[:, 1] = 1.0
+    rows[PATHS.index("src/parse.c") + 1] = [1.0, 0.0]
+    near = kernel.Vectors(rows, rows, np.array([[1.0, 0.0]], np.float32))
+
+    def place(code_near: float) -> int:
+        found = [PATHS[unit] for unit, _ in ranked("read the reader", near, code_near=code_near)]
+        return found.index("src/parse.c")
+
+    assert place(2.0) == 0
+    assert place(2.0) < place(0.0)
 
 
 @settings(max_examples=150, deadline=None)

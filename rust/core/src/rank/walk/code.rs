@@ -6,12 +6,15 @@
 //! ```text
 //! score = (61 / (61 + rank) + share × bonus) × code_aside^(tests) × code_imports^(imports) × code_again^(better passages of the file)
 //! bonus = code_name × short × name + code_folder × folder + code_body × body + code_symbol × defined + code_file × named
+//!       + code_near × near
 //! ```
 //!
-//! where `share` is the share of code among these units, so that code in a collection of notes gains little. The ranks
+//! where `share` is the share of code among these units, so that code in a collection of notes gains little. With vectors,
+//! `near` is the similarity of the file's nearest unit: 1 for the nearest of these units, 0 for the farthest. The ranks
 //! are used, not the walk's scores, because passages of a file that matches everywhere have nearly equal scores.
 
 use super::company::run_around;
+use super::dense::Dense;
 use super::plan::Plan;
 use super::ties::round_score;
 use crate::items::Items;
@@ -50,22 +53,28 @@ struct File {
     /// Whether the file is named like the last identifier of the query.
     is_named: bool,
     body: f64,
+    /// With vectors: the similarity of its nearest unit.
+    near: f64,
 }
 
 /// Return the ranking with the files of code in its first `plan.code_depth` units in another order. `documents` has the
 /// row of each unit in `files.ids`.
 pub fn arrange(
     links: &LinksView<'_>,
+    dense: Option<&Dense<'_>>,
     (documents, files): (Items<'_, u32>, Files<'_>),
     (text, known): (&str, &Question),
     mut ranked: Vec<Scored>,
     plan: &Plan,
 ) -> Vec<Scored> {
     let depth = ranked.len().min(plan.code_depth);
-    let (found, file_of) = files_of(links, documents, files.ids, (text, known), &ranked[..depth]);
+    let (mut found, file_of) = files_of(links, documents, files.ids, (text, known), &ranked[..depth]);
     let share = file_of.iter().flatten().count() as f64 / depth.max(1) as f64;
     if share == 0.0 {
         return ranked;
+    }
+    if let Some(dense) = dense {
+        compare_vectors(dense, &ranked[..depth], &file_of, &mut found);
     }
     let symbols = asked_symbols(text);
     let wants_tests = asks_for_tests(text);
@@ -80,7 +89,8 @@ pub fn arrange(
             + plan.code_folder * file.folder
             + plan.code_body * file.body
             + plan.code_symbol * f64::from(is_defined)
-            + plan.code_file * f64::from(file.is_named);
+            + plan.code_file * f64::from(file.is_named)
+            + plan.code_near * file.near;
         let aside = if file.is_aside && !wants_tests { plan.code_aside } else { 1.0 };
         let imports = if is_imports(passage) { plan.code_imports } else { 1.0 };
         (direct + share * bonus) * aside * imports
@@ -138,6 +148,7 @@ fn files_of(
                     folder: share_of(&words, &folder_words(path)),
                     is_named: symbol.is_some_and(|symbol| is_named(path, symbol)),
                     body: 0.0,
+                    near: 0.0,
                 });
                 found.len() - 1
             })
@@ -181,4 +192,19 @@ fn compare_bodies(links: &LinksView<'_>, known: &Question, files: &mut [File]) {
     }
     let best = files.iter().map(|file| file.body).fold(0.0, f64::max);
     files.iter_mut().for_each(|file| file.body /= if best > 0.0 { best } else { 1.0 });
+}
+
+/// Set the similarity of each file's nearest unit, from 0 for the farthest of all units to 1 for the nearest.
+fn compare_vectors(dense: &Dense<'_>, units: &[Scored], file_of: &[Option<usize>], files: &mut [File]) {
+    let near: Vec<f64> = units.iter().map(|one| dense.unit(one.id)).collect();
+    let least = near.iter().copied().fold(f64::INFINITY, f64::min);
+    let span = near.iter().copied().fold(f64::NEG_INFINITY, f64::max) - least;
+    if span <= 0.0 {
+        return;
+    }
+    for (near, at) in near.iter().zip(file_of) {
+        if let Some(at) = *at {
+            files[at].near = files[at].near.max((near - least) / span);
+        }
+    }
 }

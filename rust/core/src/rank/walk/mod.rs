@@ -196,7 +196,7 @@ pub fn rank(
     trace.chain_cover = plan.chain_cover;
     let mut found = finish(links, dense, plan, &rows, &order, top)?;
     if let Some(files) = files {
-        found = code::arrange(links, files, (question, known), found, plan);
+        found = code::arrange(links, dense, files, (question, known), found, plan);
     }
     found.truncate(wanted);
     Ok(found)
