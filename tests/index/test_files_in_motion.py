@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -79,3 +81,26 @@ def test_two_processes_index_an_edit_once(notes: Path, tmp_path: Path) -> None:
             index.refresh()
             assert index.generation == number
         assert index.freshen().changes == 0
+
+
+_DIES = """
+import os, sys
+from ketrag_fast import Index
+from ketrag_fast.building import delta, stages
+stages.publish = delta.publish = lambda *_, **__: os._exit(9)
+Index.open(sys.argv[1]).freshen("always")
+"""
+
+
+def test_an_update_that_was_killed_before_it_was_published_is_made_up_for(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "ship.md").write_text("The Fram drifted in the ice.")
+    with Index.build(notes, tmp_path / "index") as index:
+        (notes / "ship.md").write_text("The Fram lay in the harbour.")
+        done = subprocess.run([sys.executable, "-c", _DIES, str(index.path)], check=False, timeout=60)
+        assert done.returncode == 9
+        assert not index.search("harbour", literal=True)
+        assert index.freshen().updated
+        assert [hit.document for hit in index.search("harbour", literal=True)] == ["ship.md"]
+        assert not index.freshen().updated

@@ -76,16 +76,18 @@ class FileChanges:
         sources: The sources with changes.
         keys: The rows that differ, by which the changes are looked up again under the lock of the builder.
         refused: Why some sources may not be read; None if all may be.
+        is_published: Whether the stored documents are published; a killed build leaves some that are not.
     """
 
     sources: tuple[SourceChanges, ...] = ()
     keys: tuple[RowKey, ...] = ()
     refused: str | None = None
+    is_published: bool = True
 
     @property
     def needs_all(self) -> bool:
         """Whether all files must be compared."""
-        return any(one.needs_all for one in self.sources)
+        return not self.is_published or any(one.needs_all for one in self.sources)
 
 
 def find_changes(

@@ -102,13 +102,17 @@ def _needs_reader(channel: str, settings: Settings) -> bool:
 
 
 def remember(tables: Tables, report: BuildReport) -> None:
-    """Add the run to the tables, if it changed anything or had failures."""
+    """Store that the documents are published, and the run if it changed anything or had failures."""
     if not report.changed and not report.failures:
+        if not tables.is_published():
+            with tables.transaction():
+                tables.mark_published()
         return
     about = {"failures": len(report.failures), "settings": tables.settings()}
     data: dict[str, Any] = {**report.to_json(), **about, "skipped": len(report.skipped)}
     started = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=report.seconds)
     with tables.transaction():
+        tables.mark_published()
         tables.add_run(
             started.isoformat(timespec="seconds"),
             report.seconds,

@@ -172,7 +172,9 @@ def build(
                 base = work.base
                 if options.refresh and base and base.manifest.documents["fingerprint"] == read.fingerprint:
                     seconds, warnings = time.monotonic() - start, tuple(read.warnings)
-                    return read.report(base.manifest, changed=False, warnings=warnings, seconds=seconds)
+                    report = read.report(base.manifest, changed=False, warnings=warnings, seconds=seconds)
+                    remember(tables, report)
+                    return report
                 small = None if deltas is None else deltas.publish_difference(read)
                 if small is not None:
                     return _finish_delta(work, small, read.warnings)

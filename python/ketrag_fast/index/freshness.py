@@ -113,7 +113,10 @@ def find(folder: Path) -> tuple[FileChanges | None, Mapping[str, Any]]:
         return None, {}
     with open_sources(layout.tables) as tables:
         settings = tables.build_settings((*READING, "llm", "embedder"))
-        return find_changes(tables, settings), settings
+        changes = find_changes(tables, settings)
+        if changes is not None and not tables.is_published():
+            changes = replace(changes, is_published=False)
+        return changes, settings
 
 
 def _described(changes: FileChanges) -> Freshness:

@@ -192,12 +192,30 @@ class FolderContent:
     folders: frozenset[str]
 
 
+_PUBLISHED: Final = ":published"
+"""Name of the row of `settings` with the token of the published documents; see `FileTable.is_published`."""
+
+
 class FileTable(Database):
     """The part of the open tables that holds the known files."""
 
     def has_known_files(self) -> bool:
         """Return whether anything is known of the files."""
         return FILES in self.tables()
+
+    def is_published(self) -> bool:
+        """Return whether the documents are those of the published generation; True if that is not known.
+
+        They are not after a build that was killed between storing and publishing them.
+        """
+        query = "SELECT value = (SELECT hex(token) FROM document_state) FROM settings WHERE name = ?"
+        row = self._db.execute(query, (_PUBLISHED,)).fetchone()
+        return row is None or bool(row[0])
+
+    def mark_published(self) -> None:
+        """Store that the documents as they are now are published."""
+        query = "INSERT OR REPLACE INTO settings SELECT ?, hex(token) FROM document_state"
+        self._db.execute(query, (_PUBLISHED,))
 
     def drop_invalid_files(self) -> None:
         """Delete rows that were altered, of which nothing is known then."""
