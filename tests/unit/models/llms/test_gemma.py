@@ -135,7 +135,7 @@ def test_themes_are_summarised_stopped_and_changed(
 
     monkeypatch.setattr(summaries, "TOKENS", 20)
     subjects = [one for one in library(5) if one.metadata["subject"] != "stars"]
-    documents = [Document(one.id, one.text[:140]) for one in subjects]
+    documents = [Document(one.id, one.text[:180]) for one in subjects]
     monkeypatch.setattr(summaries, "_PASSAGES", (5, 5))
     Index.build(documents, tmp_path / "index").close()
     settings = Settings(answer_llm=f"llama-cpp:{gemma}#plain", llm_slots=1)
