@@ -178,8 +178,8 @@ pub(crate) fn read(
 }
 
 /// Append the keywords of a unit's path and people that its title and text lack, once each, because most titles repeat the
-/// name of the file. Small numbers, which count files or are parts of dates, and the suffix, which most files of a folder
-/// share, would connect texts about different things.
+/// name of the file. Small numbers, which count files ("003.md") or are parts of dates, and the suffix, which most files of a
+/// folder share, would connect texts about different things.
 fn add_labels(
     fields: Labelled<'_>,
     language: Language,
@@ -192,7 +192,7 @@ fn add_labels(
     for field in [fields.path, fields.people].into_iter().filter(|field| !field.is_empty()) {
         lexer.read(field);
         lexer.keywords_in(language, |word| {
-            if is_small(word) || word == suffix {
+            if is_small(word.strip_suffix(&suffix).unwrap_or(word)) || word == suffix {
                 return;
             }
             let keyword = keywords.add(word);
