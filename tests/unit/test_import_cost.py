@@ -97,7 +97,7 @@ def test_plain_commands_import_only_what_they_need(tmp_path: Path) -> None:
     def count(*arguments: str) -> int:
         return sum(name.split(".")[0] == "ketrag_fast" for name in modules(RUN, *arguments))
 
-    assert count("index", str(POLAR / "articles"), "-i", index, "-q") <= 123
+    assert count("index", str(POLAR / "articles"), "-i", index, "-q") <= 126
     assert count("retrieve", "-i", index, "Who led the Fram?") <= 100
 
 

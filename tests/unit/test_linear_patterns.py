@@ -180,7 +180,7 @@ BOUNDED = {
     "ketrag_fast.readers.decode _DECLARED": 4_096,
     "ketrag_fast.readers.decode _XML_DECLARED": 4_096,
     "ketrag_fast.systems.cg_rag.crossrefs slug": 300,
-    "ketrag_fast.query.themes.question _RULE": 300,
+    "ketrag_fast.query.themes.question asks_about_the_whole": 300,
 }
 """Patterns that only get texts of a bounded length: they must be fast on these, not linear."""
 

@@ -196,6 +196,8 @@ def walk(
     def given(name: Literal["units", "sentences", "questions"]) -> F32 | None:
         return None if vectors is None else as_vectors(getattr(vectors, name), f"vectors.{name}")
 
+    if files is not None and not (isinstance(files, (tuple, list)) and len(files) == 2):
+        raise InputError("files must be a pair: the ids of the documents, and the texts of the units")
     paths, texts = (None, None) if files is None else (pack_texts(one, "files") for one in files)
     return _rows(
         _core.walk_rank(

@@ -79,7 +79,7 @@ def test_pages_of_a_process_that_ends_are_read_by_the_others(
         started.append(child)
         return child  # type: ignore[no-any-return]
 
-    monkeypatch.setattr(sandbox.subprocess, "Popen", start)  # type: ignore[attr-defined]
+    monkeypatch.setattr(subprocess, "Popen", start)
     assert _read(path, 3) == _read(path, 1)
     assert len(started) == 2
 
@@ -89,7 +89,7 @@ def test_no_process_can_be_started(path: Path, monkeypatch: pytest.MonkeyPatch) 
         raise OSError("no processes left")
 
     alone = _read(path, 1)
-    monkeypatch.setattr(sandbox.subprocess, "Popen", fail)  # type: ignore[attr-defined]
+    monkeypatch.setattr(subprocess, "Popen", fail)
     assert _read(path, 3) == alone
 
 
