@@ -79,6 +79,7 @@ __all__ = [
     "graph_communities",
     "graph_layout",
     "graph_neighbourhood",
+    "has_only_function_words",
     "hash_file",
     "hash_files",
     "induced_edges",
@@ -105,6 +106,7 @@ __all__ = [
     "pass_messages",
     "quantise_vectors",
     "query_parts",
+    "question_terms",
     "raised_text",
     "read_bytes",
     "read_json_lines",
@@ -124,6 +126,7 @@ __all__ = [
     "splice_strings",
     "stop_words",
     "string_gaps",
+    "sum_totals",
     "take_strings",
     "term_encoder_fingerprint",
     "text_blocks",
@@ -299,7 +302,7 @@ _Totals = tuple[int, int, int, dict[int, int]]
 _Terms = tuple[list[str], list[str], list[str]]
 _Frequencies = tuple[list[tuple[str, int]], list[tuple[str, int]], list[tuple[str, int]]]
 _Nodes = list[tuple[str, float, int]]
-Leads = tuple[_Nodes, _Nodes, _Nodes, list[tuple[str, float]], str, list[tuple[str, float]], Sequence[float]]
+_Leads = tuple[_Nodes, _Nodes, _Nodes, list[tuple[str, float]], str, list[tuple[str, float]], Sequence[float]]
 
 def sum_totals(totals: Sequence[_Totals]) -> _Totals: ...
 def question_terms(question: str, whole: _Totals) -> _Terms: ...
@@ -330,11 +333,11 @@ class Union:
         question: str,
         count: int,
         *,
-        preferred: Sequence[tuple[int, int]] = (),
+        preferred: Sequence[tuple[int, int]] = ...,
         depth: int = 0,
         vector: _F32 | None = None,
     ) -> tuple[list[int], list[int], list[float], list[float], bool]: ...
-    def leads(self, request: Request, question: str, *, vector: _F32 | None = None) -> Leads: ...
+    def leads(self, request: Request, question: str, *, vector: _F32 | None = None) -> _Leads: ...
 
 @final
 class Shard:
@@ -347,7 +350,7 @@ class Shard:
     def look_up(
         self,
         weighting: Weighting,
-        leads: Leads,
+        leads: _Leads,
         limits: tuple[int, int, int],
         *,
         mask: Mask | None = None,

@@ -58,7 +58,7 @@ class Shard(Protocol):
     def candidates(self, words: _core.Weighting, count: int, seconds: float | None) -> _core.Bundle:
         """Return the best units by the weighted keywords."""
 
-    def look_up(self, words: _core.Weighting, leads: _core.Leads, seconds: float | None) -> _core.Bundle:
+    def look_up(self, words: _core.Weighting, leads: _core._Leads, seconds: float | None) -> _core.Bundle:
         """Return the units to which the best candidates of all shards lead."""
 
 
@@ -85,7 +85,7 @@ class LocalShard:
         """Return the best units by the weighted keywords."""
         return self._shard.candidates(words, count, mask=self.plan.mask, seconds=seconds)
 
-    def look_up(self, words: _core.Weighting, leads: _core.Leads, seconds: float | None) -> _core.Bundle:
+    def look_up(self, words: _core.Weighting, leads: _core._Leads, seconds: float | None) -> _core.Bundle:
         """Return the units to which the best candidates lead."""
         return self._shard.look_up(words, leads, _LIMITS, mask=self.plan.mask, seconds=seconds)
 

@@ -1,7 +1,7 @@
 //! Bindings of rankings over several indexes. What a shard receives and returns is plain values, apart from
 //! bundles of units, so that a shard may be in another process.
 
-use super::arrays::{Array, Out};
+use super::arrays::Array;
 use super::door::{of_index, quick, to_python, wrong};
 use super::request::{PyMask, PyRequest, AGES};
 use super::searcher::PySearcher;
@@ -10,7 +10,7 @@ use ketrag_base::progress::Progress;
 use ketrag_core::channels::Question;
 use ketrag_core::rank::links_weights::Whole;
 use ketrag_core::shards::bundle::Bundle;
-use ketrag_core::shards::candidates::{best, candidates, Weighting};
+use ketrag_core::shards::candidates::{candidates, Weighting};
 use ketrag_core::shards::lookup::{looked_up, Leads, Limits, Node, Seed};
 use ketrag_core::shards::terms::{languages_of, summed, totals, Frequencies, Terms};
 use ketrag_core::shards::union::{weights_of, Preferred, Union};
@@ -206,12 +206,6 @@ impl PyUnion {
         let [keywords, names, subjects] = nodes;
         Ok((keywords, names, subjects, seeds, question, rest, standard))
     }
-
-    /// Return the keywords, names and subjects that at least two units have, except known ones.
-    fn shared(&self, py: Python<'_>, known: FrequenciesIn) -> PyResult<TermsIn> {
-        let known = frequencies_of(known);
-        Ok(terms_out(quick(py, || self.0.shared(&known))?))
-    }
 }
 
 /// One opened generation as a part of a ranking over several.
@@ -243,28 +237,6 @@ impl PyShard {
         });
         let [keywords, names, subjects] = counts.map_err(|e| of_index(py, e))?;
         Ok((keywords, names, subjects))
-    }
-
-    /// Return the best `count` units by weighted keywords as (ids, scores).
-    #[pyo3(signature = (weighting, count, *, mask=None, seconds=None))]
-    fn best_matches(
-        &self,
-        py: Python<'_>,
-        weighting: &PyWeighting,
-        count: usize,
-        mask: Option<PyRef<'_, PyMask>>,
-        seconds: Option<f64>,
-    ) -> PyResult<(Out<u32>, Out<f64>)> {
-        let (mask, progress) = (mask.map(|mask| mask.0.clone()), progress_of(seconds)?);
-        let found = quick(py, || {
-            self.0
-                .get()
-                .inner
-                .with_parts(|parts| best(parts, &weighting.0, count, mask.as_deref(), &progress))
-        });
-        let (found, _) = found.map_err(|e| of_index(py, e))?;
-        let (ids, scores): (Vec<u32>, Vec<f64>) = found.iter().map(|one| (one.id, one.score)).unzip();
-        Ok((Out(ids), Out(scores)))
     }
 
     /// Return the best `count` units by weighted keywords with everything that a ranking reads of them.
@@ -308,35 +280,6 @@ impl PyShard {
         };
         let limits = Limits { reached: limits.0, stepped: limits.1, rest: limits.2 };
         self.bundled(py, |parts| looked_up(parts, &weighting.0, &leads, limits, mask.as_deref(), &progress))
-    }
-
-    /// Return the best `count` units that pass a mask, for a mode that ranks one list of units.
-    #[pyo3(signature = (request, question, count, *, vector=None, mask=None))]
-    fn rank(
-        &self,
-        py: Python<'_>,
-        request: &PyRequest,
-        question: &str,
-        count: usize,
-        vector: Option<Array<'_, f32>>,
-        mask: Option<PyRef<'_, PyMask>>,
-    ) -> PyResult<(Out<u32>, Out<f64>)> {
-        let question = Question { text: question, vector: vector.as_deref(), ..Question::default() };
-        let progress = Progress::with_deadline(Instant::now() + request.deadline);
-        let mask = mask.map(|mask| mask.0.clone());
-        let found = quick(py, || {
-            let mut scratch = ketrag_core::channels::Scratch::default();
-            self.0.get().inner.rank(
-                &request.inner,
-                question,
-                (count, mask.as_deref()),
-                &mut scratch,
-                &progress,
-            )
-        });
-        let found = found.map_err(|e| of_index(py, e))?;
-        let (ids, scores): (Vec<u32>, Vec<f64>) = found.iter().map(|one| (one.id, one.score)).unzip();
-        Ok((Out(ids), Out(scores)))
     }
 }
 
