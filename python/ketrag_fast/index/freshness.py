@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ketrag_fast.base.config import Settings
     from ketrag_fast.building.file_changes import FileChanges
     from ketrag_fast.index.state import IndexState
+    from ketrag_fast.storage.source_table import SourceTable
 
 Refresh = Literal["auto", "always", "never"]
 QUICK: Final = 2.0
@@ -114,9 +115,16 @@ def find(folder: Path) -> tuple[FileChanges | None, Mapping[str, Any]]:
     with open_sources(layout.tables) as tables:
         settings = tables.build_settings((*READING, "llm", "embedder"))
         changes = find_changes(tables, settings)
-        if changes is not None and not tables.is_published():
+        if changes is not None and not tables.is_published() and _was_killed(layout, tables):
             changes = replace(changes, is_published=False)
         return changes, settings
+
+
+def _was_killed(layout: Layout, tables: SourceTable) -> bool:
+    """Return whether a build ended before it published the documents; one that is running is about to."""
+    from ketrag_fast.storage.lock import is_building
+
+    return not is_building(layout) and not tables.is_published()
 
 
 def _described(changes: FileChanges) -> Freshness:

@@ -68,6 +68,17 @@ def builder_lock(layout: Layout) -> Iterator[None]:
             lock.release()
 
 
+def is_building(layout: Layout) -> bool:
+    """Return whether a process is building the index; also True if that cannot be found out."""
+    lock = FileLock(layout.lock, timeout=0)
+    try:
+        lock.acquire()
+    except (Timeout, OSError):
+        return True
+    lock.release()
+    return False
+
+
 def read_owner(layout: Layout) -> str | None:
     """Return which process claims to build, for example `process 12 on host`; None if unknown."""
     try:
