@@ -37,6 +37,8 @@ AREAS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
 
 Names of parametrised tests must not have brackets, quotes or spaces: mutmut passes them to pytest.
 """
+_RUST_DONE: Final = (0, 2, 3)
+"""Exit codes of cargo-mutants after a whole run: all mutants caught, some missed, some timed out."""
 RUST: Final = ("rust/core/src/rank/**", "rust/core/src/search/**")
 
 
@@ -54,6 +56,8 @@ def main() -> int:
         count, survivors = run_rust(given.files, given.shard)
     else:
         count, survivors = run_python(given.area, [given.only] if given.only else [])
+    if not count:
+        raise SystemExit("there are no such mutants")
     left = [one for one in survivors if not any(known.fullmatch(one) for known in read_explained())]
     print(f"{count} mutants, {len(survivors)} survived, {len(survivors) - len(left)} of these are explained")
     print(*left, sep="\n")
@@ -166,7 +170,9 @@ def run_rust(files: Iterable[str], shard: str) -> tuple[int, list[str]]:
     ]
     for name in files:
         command += ["--file", name]
-    subprocess.run([*command, "--", "--lib"], cwd=ROOT)  # noqa: S603 - ours
+    code = subprocess.run([*command, "--", "--lib"], cwd=ROOT).returncode  # noqa: S603 - ours
+    if code not in _RUST_DONE:
+        raise SystemExit(f"cargo-mutants ended with {code}: do the tests pass without mutants?")
     outcomes = json.loads((WORK / "mutants.out" / "outcomes.json").read_text())["outcomes"]
     mutants = [one for one in outcomes if one["scenario"] != "Baseline"]
     missed = [one["scenario"]["Mutant"] for one in mutants if one["summary"] == "MissedMutant"]

@@ -76,7 +76,7 @@ def test_what_cannot_be_merged_is_refused(indexes: dict[str | None, Index]) -> N
 
 
 def test_an_answer_quotes_passages_of_several(indexes: dict[str | None, Index]) -> None:
-    answer = Indexes(indexes).ask(QUESTION, fields={"mode": "bm25"})
+    answer = Indexes(indexes).ask(QUESTION, mode="bm25")
     assert answer.reason == "no_model"
     assert {answer.context.passages[quote.number - 1].index for quote in answer.quotes} == {"north", "south"}
 

@@ -129,24 +129,26 @@ class Indexes:
         return _merged_hits(found, count, missing)
 
     @enough_memory()
-    def ask(self, query: str, *, fields: QueryFields, **options: Any) -> Answer:
+    def ask(self, query: str | Query, **options: Any) -> Answer:
         """Answer a query from the context over all indexes, with the model of the first one.
 
-        `options` are the other arguments of `Index.ask`. Raises the errors of `retrieve` and `Index.ask`.
+        `options` are those of `Index.ask`. Raises the errors of `retrieve` and `Index.ask`.
 
         Examples:
             >>> both = Indexes({"notes": index, "work": index})
-            >>> answer = both.ask("Who sailed the Fram?", fields={"top": 1})
+            >>> answer = both.ask("Who sailed the Fram?", top=1)
             >>> answer.context.passages[0].index
             'notes'
         """
         from ketrag_fast.query.answering import AnswerOptions, answer_query
 
         if self._only is not None:
-            return self._only.ask(query, **options, **fields)
-        context = self.retrieve(query, **fields)
-        first, chosen = next(iter(self._indexes.values())), AnswerOptions(**options)
-        return answer_query(first._opened, first.path, as_query(query, fields), chosen, context)
+            return self._only.ask(query, **options)
+        own = {name: options.pop(name) for name in AnswerOptions.__annotations__ if name in options}
+        fields: QueryFields = options  # type: ignore[assignment] # `as_query` checks the names
+        query = as_query(query, fields)
+        first = next(iter(self._indexes.values()))
+        return answer_query(first._opened, first.path, query, AnswerOptions(**own), self.retrieve(query))
 
     def _run(self, query: Query, plan: Callable[[Index, Query], _Part]) -> tuple[list[_Found], list[str]]:
         """Return the passages of each index, ranked over all, and the names of the indexes that are late."""

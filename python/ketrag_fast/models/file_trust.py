@@ -21,8 +21,8 @@ def files_named(values: Mapping[str, Any]) -> dict[str, str]:
     """Return the files that settings name, as absolute paths, each with the setting that names it.
 
     Examples:
-        >>> files_named({"llm": "replay:/work/replies.jsonl", "bibliography": None})
-        {'/work/replies.jsonl': 'llm'}
+        >>> files_named({"llm": "replay:/home/ada/replies.jsonl", "bibliography": None})
+        {'/home/ada/replies.jsonl': 'llm'}
         >>> files_named({"llm": "heuristic"})
         {}
     """

@@ -37,9 +37,12 @@ the recall@5 of one index."""
 _LIMITS: Final = (60, 30, 50)
 """Units that a shard returns by the third call: reached by the walk, reached in one step, and found by the
 uncovered part of the query. The last two are the limits of the walk in one index (`Plan` in
-rust/core/src/rank/walk/plan.rs)."""
+rust/core/src/rank/walk/plan.rs). Half of each gives recall@5 of 95.2, 69.9 and 94.5 instead of 94.8, 69.4 and
+94.0 on 100 questions of 2wiki-dev, musique-dev and hotpotqa-dev, in 7 to 20 % less time; these are documents
+divided at random, and indexes of different topics may need more."""
 _SHARE: Final = 0.5
-"""Share of the remaining time for one call, so that a slow shard leaves time for the other calls."""
+"""Share of the remaining time for one call, so that a slow shard leaves time for the other calls. It was not
+compared with other values."""
 
 
 class Shard(Protocol):

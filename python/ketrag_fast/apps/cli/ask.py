@@ -95,7 +95,8 @@ class Ask(Command):
                 options.only_index(indexes, "--explain")
             answer = Indexes(indexes).ask(
                 self.question,
-                fields={"explain": self.explain or html is not None, "literal": self.literal},
+                explain=self.explain or html is not None,
+                literal=self.literal,
                 tokens=self.answer_tokens,
                 seconds=self.answer_seconds,
                 on_text=shown,
