@@ -17,10 +17,12 @@ _READ: Final = 20  # passages
 _BEHIND: Final = 3.0
 _BEHIND_WHOLE: Final = 2.0
 """Difference to the best score above which a sentence is not quoted; the second one if the best one probably
-answers the question alone. Two for all sentences loses 1.1 points at three quotes."""
+answers the question alone. Two for all sentences loses 1.1 points at three quotes, on every eighth question
+of the sets of benches/quotes.py."""
 _LONGEST: Final = 400
 """Maximum length of a quote in characters, unless its best sentence alone is longer. It trades length for
-answers: on the five sets of benches/quotes.py, 300 lose 2.6 points at three quotes and 450 gain 1.4."""
+answers: on the five sets of benches/quotes.py, 300 lose 2.6 points at three quotes and 450 gain 1.4, on every
+eighth question."""
 _GAP: Final = re.compile(r"[\s\-*+•·>]*")
 """What may separate the sentences of one quote: no heading, table or other text."""
 
