@@ -103,7 +103,9 @@ def test_any_texts_stay_behind_their_own_numbers(texts: list[str]) -> None:
     # A passage that is a heading alone is left out if there are others.
     assert opened(prompt.text) == [str(at + 1) for at in reading_order(found.passages)]
     reader = CitationReader(len(texts))
-    shown = "".join(reader.feed(f"{strip_citation_marks(text)}\n") for text in texts) + reader.finish()
+    # As in the prompt, a fence is between two texts: "[" at the end of one and "0]" in the next are no mark.
+    shown = "".join(reader.feed(f"{strip_citation_marks(text)}\n=====\n") for text in texts)
+    shown += reader.finish()
     assert reader.removed == 0
     assert not re.search(r"\[\d+\]", shown)
 
