@@ -13,7 +13,7 @@ DEMO   := examples/polar
 
 SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 
-.PHONY: demo test checks lint rust-lint python-lint mypy mypy-windows stubs docs rust-test python-test processors soak \
+.PHONY: demo test checks lines lint rust-lint python-lint mypy mypy-windows stubs docs rust-test python-test processors soak \
 	soak-tests peers figures bench-llm wheel free-wheel sdist release constraints clean
 
 demo: $(VENV)/.demo
@@ -78,10 +78,12 @@ UNIT := sed 's|^ExecStart=[^ ]*|ExecStart=/bin/true|' examples/service/ketrag.se
 
 lint: rust-lint python-lint mypy mypy-windows stubs
 
-# Each crate is checked once, with the features that the extension module has; `cargo test` compiles all others without.
+# Each crate is checked with the features that the extension module has, and the bindings also without the published systems;
+# `cargo test` compiles all others without.
 rust-lint:
 	cargo fmt --check
 	cargo clippy --quiet --workspace --all-targets -- -D warnings
+	cargo clippy --quiet -p ketrag-py --no-default-features -- -D warnings
 
 python-lint: $(TOOLS) $(DENY)
 	$(BIN)/python tools/make_third_party.py --check
@@ -116,6 +118,15 @@ docs: $(TOOLS) $(VENV)/.docs
 $(VENV)/.docs: $(VENV)/.dev pyproject.toml $(if $(CI),$(DENY))
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs
 	@touch $@
+
+# Lines of the engine and of the published systems, blank ones and tests in Rust included.
+PAPERS := python/ketrag_fast/systems/papers rust/papers rust/py/src/papers
+lines:
+	@for ending in py rs; do \
+		all=$$(find python rust -name "*.$$ending" -exec cat {} + | wc -l); \
+		papers=$$(find $(PAPERS) -name "*.$$ending" -exec cat {} + | wc -l); \
+		echo "*.$$ending: engine $$((all - papers)), published systems $$papers"; \
+	done
 
 rust-test:
 	cargo test --quiet

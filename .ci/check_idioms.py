@@ -59,8 +59,8 @@ FOR_MODELS: Final = tuple(
         "models/extraction/prompt",
         "models/extraction/summaries",
         "query/answer/prompt",
-        "systems/noderag/decompositions",
-        "systems/noderag/writing",
+        "systems/papers/noderag/decompositions",
+        "systems/papers/noderag/writing",
     )
 )
 PROMPT_CHARACTERS: Final = 150

@@ -4,9 +4,12 @@
     .venv/bin/python .ci/mutants.py AREA [--only '*_restrict*']     an area of AREAS, or mutants of it
     .venv/bin/python .ci/mutants.py rust [--shard 2/10] [FILE ...]  files of rust/core, or a tenth
 
-Run it by hand, with the environment of `make test`. It takes minutes to hours on one core. A mutant that
-survives must be killed by a test, or explained in mutants.txt next to this file; the command fails if one is
-not. mutmut does not change module-level code and functions with decorators, such as properties.
+Run it by hand, with the environment of `make test`. It takes minutes to hours on one core. Each mutant of
+Python runs only the tests that enter its function, until one fails; one run of all tests of the area finds
+out which these are. An area with more mutants than `--most` is sampled, and the result says so; another
+`--seed` chooses another sample. A mutant that survives must be killed by a test, or explained in mutants.txt
+next to this file; the command fails if one is not. mutmut does not change module-level code and functions
+with decorators, such as properties; `strict=` of `zip` is an assertion and stays as it is.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -32,10 +36,24 @@ AREAS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
         ("unit/test_filter_errors.py",),
     ),
     "unchanged": ("building/unchanged.py", ("unit/building/test_unchanged.py",)),
+    "indexes": (
+        "index/indexes.py,query/shards.py",
+        (
+            "index/test_several_indexes.py",
+            "index/test_indexes.py",
+            "index/test_shards.py::test_hops_lead_from_index_to_index",
+            "index/test_shards.py::test_filters_and_rights_hold_in_each_index",
+            "index/test_shards.py::test_a_document_of_two_indexes_is_returned_once",
+            "index/test_shards.py::test_a_late_index_is_named",
+            "index/test_shards.py::test_a_query_of_function_words",
+        ),
+    ),
+    "search": ("query/search.py", ("index/test_search.py", "index/test_unnoticed_faults.py")),
+    "storage": ("storage/*.py", ("unit/storage",)),
+    "building": ("building/*.py", ("unit/building", "index/test_update.py", "index/test_unchanged_files.py")),
 }
-"""For each area its modules below python/ketrag_fast, and the few, fast files below tests/ that guard them.
-
-Names of parametrised tests must not have brackets, quotes or spaces: mutmut passes them to pytest.
+"""For each area its modules below python/ketrag_fast, separated by commas, and the few, fast files and
+folders below tests/ that guard them.
 """
 _RUST_DONE: Final = (0, 2, 3)
 """Exit codes of cargo-mutants after a whole run: all mutants caught, some missed, some timed out."""
@@ -49,13 +67,15 @@ def main() -> int:
     parser.add_argument("area", choices=[*AREAS, "rust"])
     parser.add_argument("files", nargs="*", default=RUST, metavar="FILE")
     parser.add_argument("--only", metavar="PATTERN", help="run the mutants of Python with such names")
+    parser.add_argument("--most", type=int, default=200, metavar="N", help="sample an area of more mutants")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the sample")
     parser.add_argument("--shard", default="0/1", metavar="K/N", help="run a part of the mutants of Rust")
     given = parser.parse_args()
     WORK.mkdir(parents=True, exist_ok=True)
     if given.area == "rust":
         count, survivors = run_rust(given.files, given.shard)
     else:
-        count, survivors = run_python(given.area, [given.only] if given.only else [])
+        count, survivors = run_python(given.area, [given.only] if given.only else [], given.most, given.seed)
     if not count:
         raise SystemExit("there are no such mutants")
     left = [one for one in survivors if not any(known.fullmatch(one) for known in read_explained())]
@@ -70,7 +90,7 @@ def read_explained() -> list[re.Pattern[str]]:
     return [re.compile(".*".join(map(re.escape, entry.split("...")))) for entry in entries]
 
 
-def run_python(area: str, only: list[str]) -> tuple[int, list[str]]:
+def run_python(area: str, only: list[str], most: int, seed: int) -> tuple[int, list[str]]:
     """Run mutmut over an area; return the number of mutants, and a line for each that survived."""
     modules, tests = AREAS[area]
     work = WORK / area
@@ -80,12 +100,12 @@ def run_python(area: str, only: list[str]) -> tuple[int, list[str]]:
         (work / Path(name).name).symlink_to(ROOT / name)
     options: dict[str, Any] = {
         "source_paths": ["ketrag_fast"],
-        "only_mutate": [f"ketrag_fast/{modules}"],
+        "only_mutate": [f"ketrag_fast/{one}" for one in modules.split(",")],
         "also_copy": ["examples"],
         "pytest_add_cli_args": ["-p", "no:cacheprovider"],
         "pytest_add_cli_args_test_selection": [f"tests/{name}" for name in tests],
         "process_isolation": "forkserver",  # threads of the core do not survive a fork
-        "timeout_constant": 10.0,  # another program may have the processor
+        "timeout_constant": 20.0,
         "timeout_multiplier": 2.0,
         "track_dependencies": False,
         "use_git_change_detection": False,
@@ -97,13 +117,15 @@ def run_python(area: str, only: list[str]) -> tuple[int, list[str]]:
     os.chdir(work)
     if subprocess.run([sys.executable, "-c", "import mutmut"], capture_output=True).returncode:
         subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "mutmut==3.8.1"], check=True)
-    return _run_mutmut(only)
+    return _run_mutmut(only, most, seed)
 
 
-def _run_mutmut(only: list[str]) -> tuple[int, list[str]]:
+def _run_mutmut(only: list[str], most: int, seed: int) -> tuple[int, list[str]]:
     from mutmut import __main__ as mutmut  # reads the configuration in the working folder
-    from mutmut.mutation import mutators
+    from mutmut.mutation import file_mutation, mutators
     from mutmut.mutation.diff_apply import get_diff_for_mutant
+    from mutmut.state import state
+    from mutmut.workers import isolation
 
     def change_key(node: Any) -> Iterator[Any]:
         """Change texts that are names or signs. Messages may be worded in another way."""
@@ -114,7 +136,7 @@ def _run_mutmut(only: list[str]) -> tuple[int, list[str]]:
         """Replace an argument by None, or drop one with a name. Without others a call fails at once."""
         for at, one in enumerate(node.args):
             before, behind = node.args[:at], node.args[at + 1 :]
-            if one.star or (one.keyword and one.keyword.value == "strict"):  # of `zip`: an assertion
+            if one.star or is_assertion(one):
                 continue
             if getattr(one.value, "value", "") != "None":
                 yield node.with_changes(
@@ -123,6 +145,14 @@ def _run_mutmut(only: list[str]) -> tuple[int, list[str]]:
             if one.keyword:
                 yield node.with_changes(args=[*before, *behind])
 
+    def is_assertion(node: Any) -> bool:
+        """Return whether a node is the argument `strict` of `zip`, which a right caller cannot notice."""
+        return isinstance(node, mutators.cst.Arg) and bool(node.keyword) and node.keyword.value == "strict"
+
+    skip = file_mutation.MutationVisitor._skip_node_and_children
+    file_mutation.MutationVisitor._skip_node_and_children = lambda visitor, node: (
+        is_assertion(node) or skip(visitor, node)
+    )
     changes = {
         mutators.operator_string: [(mutators.cst.SimpleString, change_key)],
         mutators.operator_arg_removal: [(mutators.cst.Call, change_argument)],
@@ -130,8 +160,31 @@ def _run_mutmut(only: list[str]) -> tuple[int, list[str]]:
     }
     pairs = [pair for one in mutators.mutation_operators for pair in changes.get(one[1], [one])]
     mutators.mutation_operators[:] = pairs
+    collect = mutmut.collect_source_file_mutation_data
+
+    def sample(*, mutant_names: Any) -> tuple[list[Any], dict[str, Any]]:
+        """Collect the mutants, or a sample of them. Both calls of this function return the same sample."""
+        # Names of parametrised tests may have characters that mutmut cannot pass to pytest.
+        for tests in state().tests_by_mangled_function_name.values():
+            for name in [one for one in tests if "[" in one]:
+                tests.remove(name)
+                tests.add(name.partition("[")[0])
+        every, data = collect(mutant_names=mutant_names)
+        if len(every) <= most:
+            return every, data
+        print(f"a sample of {most} of {len(every)} mutants, chosen with the seed {seed}")
+        return random.Random(seed).sample(sorted(every, key=lambda one: one[1]), most), data  # noqa: S311
+
+    register = isolation.register_timeout
+
+    def register_later(process: int, seconds: float) -> None:
+        """Leave the limit to the processor's seconds, as other programs may have the processor."""
+        register(process, 10 * seconds)
+
+    isolation.register_timeout = register_later
+    mutmut.collect_source_file_mutation_data = sample
     mutmut._run(only, max_children=1)
-    mutants = mutmut.collect_source_file_mutation_data(mutant_names=only)[0]
+    mutants = sample(mutant_names=only)[0]
     survivors = []
     for file, name, code in mutants:
         if code == 255:  # mutmut calls it a timeout
@@ -139,13 +192,8 @@ def _run_mutmut(only: list[str]) -> tuple[int, list[str]]:
         if mutmut.status_by_exit_code[code] in ("survived", "no tests", "suspicious"):
             changes = get_diff_for_mutant(name, path=file.path).splitlines()[2:]
             changed = [" ".join(line.split()) for line in changes if line[0] in "+-"]
-            function = (
-                name.rpartition(".")[2]
-                .partition("__mutmut")[0]
-                .removeprefix("x")
-                .strip("_ǁ")
-                .replace("ǁ", ".")
-            )
+            mangled = name.rpartition(".")[2].partition("__mutmut")[0]  # as x_function or xǁClassǁmethod
+            function = re.sub("^x[_ǁ]", "", mangled).replace("ǁ", ".")
             survivors.append(f"python/{file.path} {function}: {' '.join(changed)}")
     return len(mutants), sorted(survivors)
 

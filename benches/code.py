@@ -52,8 +52,11 @@ GRID: Mapping[str, Sequence[float]] = {
     "code_again": (0.1, 0.3, 0.5),
     "code_near": (0.0, 0.2, 0.4, 0.6),
     "code_depth": (60, 100, 200),
+    "code_depth_dense": (100, 200, 300, 500),
 }
 """The values that `fit` tries, one weight after another."""
+OFF: Mapping[str, float] = {"code_depth": 0.0, "code_depth_dense": 0.0}
+"""The walk without its rules for code."""
 _WORD = re.compile(r"[^\W_]{3,}")
 
 Lines = tuple[int, int]
@@ -124,7 +127,8 @@ class Repository:
         if model:
             settings = settings.having(embedder=f"native:{require_model()}")
         place = WORK / "code" / f"{name}-{'minilm' if model else 'none'}"
-        self.index = Index.build(str(self.folder), place, settings=settings)
+        # Only these files: an index of an earlier run that has others would count files twice.
+        self.index = Index.build(str(self.folder), place, settings=settings, replace=True)
 
     def hits(self, mode: str) -> Iterator[list[Found]]:
         """Yield the first hits of a mode for each question."""
@@ -275,7 +279,7 @@ def print_walk(args: argparse.Namespace, repositories: Sequence[Repository]) -> 
     """Print the walk as it is, without its rules for code, and with other numbers."""
     numbers = {name: float(value) for name, _, value in (one.partition("=") for one in args.number)}
     rows = []
-    for name, own in (("walk", {}), ("without rules for code", {"code_depth": 0.0}), (f"{numbers}", numbers)):
+    for name, own in (("walk", {}), ("without rules for code", OFF), (f"{numbers}", numbers)):
         values = [one.walked(own) for one in repositories]
         rows.append([name, *rows_of(repositories, values)])
     publish(
@@ -320,8 +324,7 @@ def print_fit(args: argparse.Namespace, repositories: Sequence[Repository]) -> N
             continue
         best, rest = chosen(some), [at for at in every if at not in some]
         shown = " ".join(f"{key.removeprefix('code_')}={value:g}" for key, value in best.items())
-        off = {"code_depth": 0.0}
-        rows.append([name, shown or "as they are", *(round(mean(x, rest), 3) for x in (off, {}, best))])
+        rows.append([name, shown or "as they are", *(round(mean(x, rest), 3) for x in (OFF, {}, best))])
         print(rows[-1], file=sys.stderr, flush=True)
     columns = [
         "chosen on",

@@ -23,8 +23,8 @@ from generated import zipf_texts
 from ketrag_fast import _core
 from ketrag_fast.kernels import graphs
 from ketrag_fast.kernels import vectors as kernels
-from ketrag_fast.kernels.vectors import cooccurrence_knn
 from ketrag_fast.models.ann import BUILD_WIDTH, LINKS
+from ketrag_fast.systems.papers.kernels import cooccurrence_knn
 
 PIVOTS, STEPS = 10, 132
 """The last is how many power iterations PageRank does here."""

@@ -1,20 +1,27 @@
 """Recall, scores and time of one query over several indexes against one index of the same documents.
 
     python benches/shards.py FOLDER... [--counts 2,4,8] [--questions 200] [--embedder SPEC] [--work FOLDER]
+        [--services] [--apart] [--modes bm25,walk]
 
 FOLDER is a data set in BEIR's layout. Documents are assigned to indexes by a hash of their ids. The columns
 are recall@5 in percent of bm25 and walk, the share of questions whose scores of bm25 are those of one index
-to the last digit, and milliseconds of processor time of a question. Prints rows of a Markdown table. The
-indexes are kept in --work and used again."""
+to the last digit, and milliseconds of processor time of a question, of services together with that of the
+caller. --services adds rows in which each index is behind a service on loopback, and --apart rows in which
+local indexes are ranked as if they were too large to be joined. Prints rows of a Markdown table. The indexes
+are kept in --work and used again."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
+import subprocess
+import sys
 import tempfile
 import time
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from hashlib import sha256
 from pathlib import Path
 
@@ -22,10 +29,9 @@ from ketrag_fast import Context, Document, Index, Settings
 from ketrag_fast.eval import load_dataset
 from ketrag_fast.eval.datasets import DataSet, Question
 from ketrag_fast.index.indexes import Indexes
+from ketrag_fast.query import shards
 
-MODES = ("bm25", "walk")
 TOP, BUDGET = 20, 60_000
-HEAD = "| set | indexes | bm25 | walk | equal scores | bm25 ms | walk ms |\n|---|---|---|---|---|---|---|"
 
 
 def documents_of(dataset: DataSet) -> list[Document]:
@@ -51,16 +57,48 @@ def open_indexes(documents: list[Document], count: int, folder: Path, settings: 
     return opened
 
 
+@contextmanager
+def services(folders: list[Path]) -> Iterator[tuple[dict[str, str], Callable[[], float]]]:
+    """Serve each index by a process of its own: the addresses by name, and the processor time of all."""
+    children = []
+    try:
+        for folder in folders:
+            command = [sys.executable, "-m", "ketrag_fast", "serve", "-i", str(folder), "--port", "0"]
+            children.append(subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
+        addresses = {}
+        for number, child in enumerate(children):
+            assert child.stderr is not None
+            line = next(line for line in child.stderr if " at http://" in line)
+            addresses[str(number)] = f"http://127.0.0.1:{line.strip().rpartition(':')[2]}"
+
+        def seconds() -> float:
+            ticks = 0
+            for child in children:
+                fields = Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()
+                ticks += int(fields[11]) + int(fields[12])
+            return ticks / os.sysconf("SC_CLK_TCK")
+
+        yield addresses, seconds
+    finally:
+        for child in children:
+            child.terminate()
+            child.wait()
+
+
 def measure(
-    indexes: Indexes, questions: list[Question], mode: str
+    indexes: Indexes, questions: list[Question], mode: str, elsewhere: Callable[[], float]
 ) -> tuple[float, float, list[tuple[float, ...]]]:
-    """Return recall@5, milliseconds of a question, and the scores of each question."""
+    """Return recall@5, milliseconds of a question, and the scores of each question.
+
+    `elsewhere` returns the processor time of services.
+    """
     recall, scores = 0.0, []
-    begin = time.process_time()
+    indexes.retrieve(questions[-1].text, mode=mode, top=TOP)  # files are read, and indexes joined
+    begin = time.process_time() + elsewhere()
     contexts: list[Context] = [
         indexes.retrieve(question.text, mode=mode, top=TOP, budget=BUDGET) for question in questions
     ]
-    taken = (time.process_time() - begin) / len(questions) * 1000
+    taken = (time.process_time() + elsewhere() - begin) / len(questions) * 1000
     for question, context in zip(questions, contexts, strict=True):
         found = list(dict.fromkeys(passage.document for passage in context.passages))[:5]
         recall += len(question.gold & set(found)) / len(question.gold)
@@ -75,10 +113,16 @@ def main() -> None:
     parser.add_argument("--counts", default="2,4,8")
     parser.add_argument("--questions", type=int, default=200)
     parser.add_argument("--embedder", default="builtin")
+    parser.add_argument("--modes", default="bm25,walk")
+    parser.add_argument("--services", action="store_true")
+    parser.add_argument("--apart", action="store_true")
     parser.add_argument("--work", type=Path)
     given = parser.parse_args()
     settings = Settings(embedder=given.embedder, threads=1)
-    print(HEAD)
+    modes = given.modes.split(",")
+    most = shards.MOST_JOINED
+    print(f"| set | indexes | {' | '.join(modes)} | equal scores | {' | '.join(f'{m} ms' for m in modes)} |")
+    print("|---" * (3 + 2 * len(modes)) + "|")
     with tempfile.TemporaryDirectory() as temporary:
         for folder in given.folders:
             dataset = load_dataset(folder)
@@ -86,22 +130,39 @@ def main() -> None:
             random.Random(1).shuffle(questions)
             questions = questions[: given.questions]
             documents = documents_of(dataset)
-            own = (
-                (given.work or Path(temporary))
-                / folder.name
-                / given.embedder.replace("/", "-").replace(":", "-")
-            )
+            embedder = given.embedder.replace("/", "-").replace(":", "-")
+            own = (given.work or Path(temporary)) / folder.name / embedder
             expected: list[tuple[float, ...]] = []
+
+            def show(
+                name: str,
+                indexes: Indexes,
+                elsewhere: Callable[[], float] = lambda: 0.0,
+                dataset_name: str = folder.name,
+                questions: list[Question] = questions,
+                expected: list[tuple[float, ...]] = expected,
+            ) -> None:
+                rows = [measure(indexes, questions, mode, elsewhere) for mode in modes]
+                if not expected:
+                    expected += rows[0][2]
+                equal = sum(a == b for a, b in zip(expected, rows[0][2], strict=True)) / len(questions)
+                recall = " | ".join(f"{row[0]:.1f}" for row in rows)
+                taken = " | ".join(f"{row[1]:.1f}" for row in rows)
+                print(f"| {dataset_name} | {name} | {recall} | {100 * equal:.1f} | {taken} |", flush=True)
+
             for count in (1, *map(int, given.counts.split(","))):
                 with ExitStack() as stack:
                     opened = open_indexes(documents, count, own, settings)
                     indexes = Indexes({name: stack.enter_context(index) for name, index in opened.items()})
-                    rows = {mode: measure(indexes, questions, mode) for mode in MODES}
-                expected = expected or rows["bm25"][2]
-                equal = sum(a == b for a, b in zip(expected, rows["bm25"][2], strict=True)) / len(questions)
-                recall = " | ".join(f"{rows[mode][0]:.1f}" for mode in MODES)
-                taken = " | ".join(f"{rows[mode][1]:.1f}" for mode in MODES)
-                print(f"| {folder.name} | {count} | {recall} | {100 * equal:.1f} | {taken} |", flush=True)
+                    show(str(count), indexes)
+                    if given.apart and count > 1:
+                        shards.MOST_JOINED = 0  # type: ignore[misc]
+                        show(f"{count}, ranked apart", indexes)
+                        shards.MOST_JOINED = most  # type: ignore[misc]
+                if given.services and count > 1:
+                    folders = [own / f"{count}-{number}" for number in range(count)]
+                    with services(folders) as (addresses, seconds):
+                        show(f"{count} services", Indexes(addresses), seconds)
 
 
 if __name__ == "__main__":

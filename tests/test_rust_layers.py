@@ -179,15 +179,17 @@ CRATES: dict[str, set[str]] = {
     "encode": {"base", "text"},
     # The core does not know the encoder: a change of one does not compile the other again.
     "core": {"base", "text"},
+    # The published systems. Nothing but the bindings knows them, and these only by a feature.
+    "papers": {"base", "text", "encode", "core"},
     # It knows HTTP and JSON; what answers is a trait.
     "serve": {"base"},
-    "py": {"base", "text", "layout", "web", "encode", "core", "serve"},
+    "py": {"base", "text", "layout", "web", "encode", "core", "papers", "serve"},
     "module": {"py"},
 }
 """The crates that each crate may use."""
 
 LOW = {"cpu", "error", "guard", "items", "memory", "reserve"}
-LEAVES = {"vector", "tables", "tokens"}
+LEAVES = {"vector", "tokens"}
 PARTS: dict[str, dict[str, set[str]]] = {
     "base": {
         "beneath": set(),
@@ -206,7 +208,6 @@ PARTS: dict[str, dict[str, set[str]]] = {
     },
     "core": {
         "vector": set(),
-        "tables": set(),
         "tokens": set(),
         # Ranking never knows the builders of graphs; they may lay out what it reads.
         "rank": LEAVES,
@@ -227,6 +228,18 @@ PARTS: dict[str, dict[str, set[str]]] = {
 @functools.cache
 def crate(name: str) -> Crate:
     return Crate(RUST / name / "src")
+
+
+def test_the_published_systems_are_a_feature_of_one_module() -> None:
+    manifest = tomllib.loads((RUST / "py" / "Cargo.toml").read_text("utf-8"))
+    assert manifest["dependencies"]["ketrag-papers"] == {"workspace": True, "optional": True}
+    assert manifest["features"] == {"default": ["papers"], "papers": ["dep:ketrag-papers"]}
+    root = (RUST / "py" / "src" / "lib.rs").read_text("utf-8")
+    exports = re.findall(r".*\n.*\n.*papers::\w+::", root)
+    assert len(exports) > 3
+    assert all('#[cfg(feature = "papers")]' in lines for lines in exports)
+    users = [module.name for module in crate("py").modules.values() if "ketrag_papers" in module.code]
+    assert {name[0] for name in users} == {"extensions", "papers"}
 
 
 def test_the_tables_name_what_there_is() -> None:

@@ -75,7 +75,7 @@ TESTS: Final = """\
 | tests/data/copies, tests/data/inputs | small texts and subtitles of this project | Apache-2.0 |
 | tests/data/answers | this project, MuSiQue, US Constitution | Apache-2.0, CC BY 4.0, public domain |
 | tests/data/passages, tests/data/sentences | small texts and tables of this project | Apache-2.0 |
-| tests/data/questions, tests/data/index-format-4.tar.xz | questions and an index | Apache-2.0 |
+| tests/data/questions | questions | Apache-2.0 |
 | tests/data/lightrag | files that LightRAG 1.5.7 wrote for two texts of this project | MIT |
 | tests/data/walk | MuSiQue (Trivedi et al. 2022), HotpotQA (Yang et al. 2018) | CC BY 4.0, CC BY-SA 4.0 |
 | benches/data/musique | MuSiQue | CC BY 4.0 |

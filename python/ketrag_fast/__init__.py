@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         Themes,
         ThemeSummaries,
         ThemeSummary,
+        Turn,
     )
 
 _HOMES = {
@@ -70,6 +71,7 @@ _HOMES = {
     "Passage": "types",
     "Quote": "types",
     "Query": "query.query",
+    "Turn": "types",
     "Relation": "types",
     "Section": "types",
     "Settings": "base.config",
@@ -113,6 +115,7 @@ __all__ = [
     "ThemeSummaries",
     "ThemeSummary",
     "Themes",
+    "Turn",
     "__version__",
     "export_graph",
     "import_index",

@@ -4,6 +4,7 @@ Strings cross as (blob: uint8, offsets: uint64): string i is blob[offsets[i]:off
 Compressed rows cross as (indptr: uint64[rows+1], indices: uint32).
 """
 
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -19,18 +20,21 @@ _I64 = NDArray[np.int64]
 _F32 = NDArray[np.float32]
 _F64 = NDArray[np.float64]
 _Strings = tuple[_U8, _U64]
+_Packed = tuple[_Buffer, _Buffer]
 _Csr = tuple[_U64, _U32]
-_Buffer = NDArray[Any] | bytes | memoryview
+_Buffer = NDArray[Any] | bytes | bytearray | memoryview | array[int]
 _Report = Callable[[int, int], bool | None] | None
 
 __all__ = [
     "Bundle",
     "Classifier",
     "Column",
+    "CutUnits",
     "Descriptions",
     "Documents",
     "Encoder",
     "Extractor",
+    "FileLock",
     "Front",
     "GraphNetwork",
     "MappedFile",
@@ -42,6 +46,7 @@ __all__ = [
     "Punkt",
     "Reply",
     "Request",
+    "RequestLog",
     "Searcher",
     "Shard",
     "TermEncoder",
@@ -62,6 +67,7 @@ __all__ = [
     "corpus",
     "cosine_knn",
     "count_tokens",
+    "cut_units",
     "decode_text",
     "delta_patches",
     "detect_language",
@@ -95,10 +101,12 @@ __all__ = [
     "links_build",
     "links_build_runs",
     "links_weights",
+    "lock_file",
     "lowered_text",
     "merge_hashes",
     "merge_strings",
     "open_beneath",
+    "pack_documents",
     "pack_file",
     "pack_nibbles",
     "pack_signs",
@@ -159,6 +167,14 @@ _Reason = tuple[_Step | None, tuple[_Step, int, list[_Bridge]] | None]
 _Place = tuple[int, str, str, int, int, str, str]
 # (ids, scores), best first
 _Ranking = tuple[_U32, _F64]
+
+@final
+class FileLock:
+    def release(self) -> None: ...
+
+@final
+class CutUnits:
+    def arrays(self, *, keep: bool = False) -> dict[str, NDArray[Any]]: ...
 
 @final
 class Mask:
@@ -321,12 +337,18 @@ class Bundle:
     def __len__(self) -> int: ...
     @property
     def units(self) -> list[int]: ...
+    def to_bytes(self) -> bytes: ...
+    @staticmethod
+    def from_bytes(data: bytes) -> Bundle: ...
 
 @final
 class Union:
     def __new__(
         cls, bundles: Sequence[tuple[int, Bundle]], whole: _Totals, known: _Frequencies, is_final: bool
     ) -> Union: ...
+    @staticmethod
+    def complete(shards: Sequence[Shard], *, seconds: float | None = None) -> Union: ...
+    def __len__(self) -> int: ...
     def rank(
         self,
         request: Request,
@@ -335,6 +357,7 @@ class Union:
         *,
         preferred: Sequence[tuple[int, int]] = ...,
         depth: int = 0,
+        masks: Sequence[tuple[int, Mask]] = ...,
         vector: _F32 | None = None,
     ) -> tuple[list[int], list[int], list[float], list[float], bool]: ...
     def leads(self, request: Request, question: str, *, vector: _F32 | None = None) -> _Leads: ...
@@ -390,7 +413,15 @@ class PdfPages:
     def __new__(cls, functions: Sequence[int]) -> PdfPages: ...
     @staticmethod
     def functions() -> list[str]: ...
-    def add(self, page: int, text_page: int, width: float, height: float, rotation: int) -> str: ...
+    def add(
+        self,
+        page: int,
+        text_page: int,
+        width: float,
+        height: float,
+        rotation: int,
+        texts: Sequence[tuple[float, float, float, float, str]],
+    ) -> str: ...
     def add_recognised(
         self,
         width: float,
@@ -423,6 +454,33 @@ class PdfPages:
     def join(self, text: str, more: str, soft: bool) -> str: ...
 
 _ErrorReply = tuple[int, Sequence[tuple[str, str]], bytes]
+_Holders = Sequence[tuple[bytes, str, str, bool]]
+"""SHA-256 of the token, name, condition on documents or an empty text, whether the holder may query."""
+
+@final
+class RequestLog:
+    def __new__(
+        cls,
+        file: int,
+        *,
+        json: bool,
+        all: bool,  # noqa: A002
+        questions: bool,
+        slow: float,
+    ) -> RequestLog: ...
+    def add(
+        self,
+        user: str,
+        method: str,
+        path: str,
+        status: int,
+        seconds: float,
+        *,
+        may_be_slow: bool,
+        question: str | None = None,
+    ) -> None: ...
+    def note(self, level: str, message: str) -> None: ...
+    def close(self) -> None: ...
 
 @final
 class Front:
@@ -443,14 +501,16 @@ class Front:
         read: float,
         idle: float,
         hosts: Sequence[str] | None,
-        token: str | None,
+        holders: _Holders | None,
         headers: Sequence[tuple[str, str]],
         busy: Sequence[_ErrorReply],
         crowded: _ErrorReply,
         broken: _ErrorReply,
         stopping: _ErrorReply,
         counts: str | None = None,
+        log: RequestLog | None = None,
     ) -> Front: ...
+    def set_holders(self, holders: _Holders | None) -> None: ...
     def forget(self) -> None: ...
     def counts(self) -> list[int]: ...
     def waiting(self) -> int: ...
@@ -491,23 +551,34 @@ class Column:
 
 def delta_patches(
     files: Mapping[str, MappedFile | str],
-    gone: NDArray[np.uint32],
-    before: NDArray[np.uint32],
-    new: Mapping[str, NDArray[np.uint64]],
+    gone: _Buffer,
+    before: _Buffer,
+    units: CutUnits,
+    new: Mapping[str, _Buffer],
     *,
     language: str,
     behind: Sequence[Mapping[str, MappedFile | str]] = ...,
     report: Callable[[int, int], bool | None] | None = None,
-) -> (
-    tuple[
-        list[tuple[str, str, int, int, int]],
-        list[tuple[str, int]],
-        NDArray[np.uint64],
-        NDArray[np.uint64],
-        NDArray[np.uint64],
-    ]
-    | None
-): ...
+) -> tuple[list[tuple[str, str, int, int, int]], list[tuple[str, int]], bytes, bytes, bytes] | None: ...
+def lock_file(path: str | PathLike[str]) -> FileLock | None: ...
+def cut_units(
+    columns: Sequence[tuple[_Buffer, _Buffer]],
+    documents: int,
+    starts: _Buffer,
+    locations: tuple[_Buffer, _Buffer, _Buffer, tuple[_Buffer, _Buffer]],
+    *,
+    cut: str,
+    tokens: int,
+    overlap: int,
+    splits: int,
+    encoding: str,
+    threads: int = 0,
+    language: str = "english",
+    marks: _Buffer | None = None,
+    metadata: bool = False,
+    lines: bool = False,
+    report: _Report = None,
+) -> CutUnits: ...
 def file_stats(paths: bytes) -> bytes: ...
 def changed_files(paths: bytes, stats: bytes) -> tuple[list[int], bytes]: ...
 def hash_files(paths: bytes, root: str | PathLike[str] | None = None) -> bytes: ...
@@ -515,7 +586,7 @@ def open_beneath(path: str | PathLike[str], root: str | PathLike[str]) -> int | 
 def hash_file(path: str | PathLike[str]) -> tuple[str, bytes]: ...
 def merge_hashes(hashes: bytes, size: int) -> str | None: ...
 def pack_file(
-    data: NDArray[np.uint8],
+    data: _Buffer,
     dtype: str,
     shape: Sequence[int],
     path: str | PathLike[str],
@@ -534,10 +605,10 @@ class Pattern:
     ) -> Pattern: ...
     # (string, line, start, end, text, code points cut before it, matches in the text)
     def lines(
-        self, strings: _Strings, each: int, most: int
+        self, strings: _Packed, each: int, most: int
     ) -> list[tuple[int, int, int, int, str, int, list[tuple[int, int]]]]: ...
     def mask(self, texts: Sequence[str]) -> bytes: ...
-    def counts(self, strings: _Strings, each: int) -> _U32: ...
+    def counts(self, strings: _Packed, each: int) -> _U32: ...
 
 # The documents of an opened generation (rust/py/src/documents.rs). A mask has one byte per row.
 @final
@@ -571,9 +642,12 @@ def read_json_lines(
     tuple[list[str], _Strings],
     tuple[list[str], _Strings],
     list[bytes],
-    list[tuple[int, int, bytes]],
+    list[tuple[int, int, bytes, bool]],
     int,
 ]: ...
+def pack_documents(
+    ids: list[str], titles: list[str], texts: list[str], metadata: list[str], locators: list[str]
+) -> tuple[tuple[_Strings, _Strings, _Strings, _Strings], list[bytes]] | None: ...
 def smallest_hashes(strings: _Strings, count: int) -> _U32: ...
 def append_strings(first: _Strings, second: _Strings) -> _Strings: ...
 def slice_strings(strings: _Strings, owners: _U32, spans: _U32) -> _Strings: ...

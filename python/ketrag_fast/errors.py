@@ -135,7 +135,7 @@ class IndexDamaged(KetragError):
 
     Examples:
         >>> from ketrag_fast import Index
-        >>> size = Index.bundle(index.path, scratch / "cut.bundle")
+        >>> size = index.bundle(scratch / "cut.bundle")
         >>> with (scratch / "cut.bundle").open("r+b") as file:
         ...     _ = file.truncate(size // 2)
         >>> try:
@@ -187,7 +187,7 @@ class ReadOnly(KetragError):
 
     Examples:
         >>> from ketrag_fast import Index
-        >>> size = Index.bundle(index.path, scratch / "one.bundle")
+        >>> size = index.bundle(scratch / "one.bundle")
         >>> try:
         ...     Index.unbundle(scratch / "one.bundle", index.path)  # the folder is not empty
         ... except ReadOnly as error:

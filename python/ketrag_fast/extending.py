@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.base.config import Settings, setting
@@ -28,6 +27,7 @@ from ketrag_fast.errors import (
     KetragError,
     StageError,
 )
+from ketrag_fast.records import dataclass
 from ketrag_fast.systems.spec.arrays import ANY, ArraySpec, array, graph, strings
 from ketrag_fast.systems.spec.documents import Documents
 from ketrag_fast.systems.spec.drawing import (

@@ -105,7 +105,7 @@ def test_the_mode_that_a_hint_adds_replaces_no_other(place: Path) -> None:
             "a",
             "finish it: ketrag index -i b; or name another",
         ),
-        ("`ketrag index -i b` or `ketrag compact`", "a", "`ketrag index -i b` or `ketrag compact -i a`"),
+        ("`ketrag index -i b` or `ketrag doctor`", "a", "`ketrag index -i b` or `ketrag doctor -i a`"),
         ("`ketrag index-all` and `ketrag retrieve`", "a", "`ketrag index-all` and `ketrag retrieve`"),
         ("index them alone (`ketrag index SOURCE...`)", "a", "index them alone (`ketrag index SOURCE...`)"),
         ("ketrag graph NAME, or ketrag graph ID", "a", "ketrag graph -i a NAME, or ketrag graph -i a ID"),

@@ -34,6 +34,7 @@ MODULES = [
     "ketrag_fast.query.source_paths",
     "ketrag_fast.query.narrowing",
     "ketrag_fast.query.query",
+    "ketrag_fast.systems.papers.kernels",
     *(f"ketrag_fast.systems.spec.{name}" for name in ("arrays", "documents", "drawing", "stage", "system")),
     *(
         f"{package.__name__}.{info.name}"

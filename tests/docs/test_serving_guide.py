@@ -38,6 +38,7 @@ def _service(folder: Path, *options: str) -> Iterator[int]:
 def test_the_openai_client_gets_an_answer_with_the_token(tmp_path: Path) -> None:
     (code,) = _blocks("how-to/serve.md", "python")
     (tmp_path / "token").write_text("secret-of-the-test\n", "utf-8")
+    (tmp_path / "token").chmod(0o600)  # as the guide does
     with _service(tmp_path, "--token-file", "token") as port:
         code = code.replace(ADDRESS, f"127.0.0.1:{port}")
         done = python(code, cwd=tmp_path)

@@ -290,10 +290,10 @@ def test_many_at_once_make_it_once(tmp_path: Path) -> None:
 
 HOLDER = """
 import sys
-from filelock import FileLock
-with FileLock(sys.argv[1]):
-    print("held", flush=True)
-    sys.stdin.read()
+from ketrag_fast import _core
+lock = _core.lock_file(sys.argv[1])
+print("held" if lock else "not held", flush=True)
+sys.stdin.read()
 """
 
 

@@ -10,6 +10,7 @@ import pytest
 from ketrag_fast import Document, Index
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import ConfigError, ReadOnly
+from tests.support.changed import bundle
 
 DOCUMENTS = [Document(f"d{i}", f"The harbour of number {i} froze in winter.", f"Port {i}") for i in range(20)]
 
@@ -17,7 +18,7 @@ DOCUMENTS = [Document(f"d{i}", f"The harbour of number {i} froze in winter.", f"
 @pytest.fixture
 def made(tmp_path: Path) -> Path:
     Index.build(DOCUMENTS, tmp_path / "ix").close()
-    Index.bundle(tmp_path / "ix", tmp_path / "ix.bundle")
+    bundle(tmp_path / "ix", tmp_path / "ix.bundle")
     return tmp_path / "ix.bundle"
 
 
@@ -35,7 +36,7 @@ def test_what_is_carried_is_the_same_index(made: Path, tmp_path: Path) -> None:
 
 def test_it_is_equal_for_equal_indexes_and_says_nothing_of_this_machine(made: Path, tmp_path: Path) -> None:
     first = made.read_bytes()
-    Index.bundle(tmp_path / "ix", made, replace=True)
+    bundle(tmp_path / "ix", made, replace=True)
     assert made.read_bytes() == first
     with tarfile.open(made) as tar:
         assert {(m.uid, m.gid, m.uname, m.mtime) for m in tar} == {(0, 0, "", 0)}
@@ -43,6 +44,6 @@ def test_it_is_equal_for_equal_indexes_and_says_nothing_of_this_machine(made: Pa
 
 def test_places_that_are_taken(made: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="already exists"):
-        Index.bundle(tmp_path / "ix", made)
+        bundle(tmp_path / "ix", made)
     with pytest.raises(ReadOnly, match="already exists"):
         Index.unbundle(made, tmp_path / "ix")

@@ -18,6 +18,7 @@ from ketrag_fast import Document, Index, Settings
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import BackendError, ConfigError, IndexDamaged, KetragError, ModelMismatch
 from tests import small_model
+from tests.support.changed import bundle, reembed
 from tests.support.endpoint import Endpoint
 
 DOCUMENTS = [Document(f"d{i}", f"w{i} w{i + 1} w{i + 2} harbour", f"w{i}") for i in range(12)]
@@ -82,7 +83,7 @@ def test_parts_with_models_of_their_own_can_be_merged(made: Path, tmp_path: Path
 def test_another_model_later_is_not_hidden_by_it(made: Path, tmp_path: Path) -> None:
     Index.unbundle(made, tmp_path / "a")
     other = small_model.save(tmp_path / "other", small_model.config(max_position_embeddings=66), seed=4)
-    with Index.reembed(tmp_path / "a", f"native:{other}") as index:
+    with reembed(tmp_path / "a", f"native:{other}") as index:
         assert index.retrieve("w3 w4", mode="text").passages
         assert index.stats()["backends"]["embedder"] == f"native:{other}"
     with Index.open(tmp_path / "a") as index:
@@ -162,13 +163,13 @@ def test_models_that_are_not_the_indexs(made: Path, tmp_path: Path) -> None:
 
 def test_what_cannot_go_along(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(BackendError, match=r"no folder|not on this machine"):
-        Index.bundle(tmp_path / "ix", tmp_path / "x", with_model=True)
+        bundle(tmp_path / "ix", tmp_path / "x", with_model=True)
     small_model.save(tmp_path / "model", small_model.config(max_position_embeddings=66), seed=4)
-    with pytest.raises(ModelMismatch, match="not the model"):
-        Index.bundle(tmp_path / "ix", tmp_path / "x", with_model=True)
+    with pytest.raises(ModelMismatch, match="the index was built with"):
+        bundle(tmp_path / "ix", tmp_path / "x", with_model=True)
     Index.build(DOCUMENTS, tmp_path / "plain").close()
-    Index.bundle(tmp_path / "plain", tmp_path / "p1", with_model=True)  # it needs none
-    Index.bundle(tmp_path / "plain", tmp_path / "p2")
+    bundle(tmp_path / "plain", tmp_path / "p1", with_model=True)  # it needs none
+    bundle(tmp_path / "plain", tmp_path / "p2")
     assert (tmp_path / "p1").read_bytes() == (tmp_path / "p2").read_bytes()
     assert not (tmp_path / "x").exists()
 
@@ -183,5 +184,5 @@ def test_a_model_behind_an_endpoint_stays_there(tmp_path: Path) -> None:
         settings = Settings(embedder=f"openai:some@{server.url}")
         Index.build(DOCUMENTS, tmp_path / "ix", settings=settings).close()
         with pytest.raises(ConfigError, match="not a model folder"):
-            Index.bundle(tmp_path / "ix", tmp_path / "b", with_model=True)
-        Index.bundle(tmp_path / "ix", tmp_path / "b")
+            bundle(tmp_path / "ix", tmp_path / "b", with_model=True)
+        bundle(tmp_path / "ix", tmp_path / "b")

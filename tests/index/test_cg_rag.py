@@ -12,7 +12,7 @@ import pytest
 from ketrag_fast import Document, Index, Settings
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import ConfigError, InputError
-from ketrag_fast.systems.cg_rag.candidates import ADJACENT, CITED, CITING, EPSILON_FITTED, REFERENCE
+from ketrag_fast.systems.papers.cg_rag.candidates import ADJACENT, CITED, CITING, EPSILON_FITTED, REFERENCE
 from ketrag_fast.systems.shared.rows import Arrays, lengths
 from ketrag_fast.systems.shared.stored_rows import text_of
 from tests.oracles import cg_rag

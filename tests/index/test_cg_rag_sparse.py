@@ -13,7 +13,7 @@ from ketrag_fast import Document, Index, Settings
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import BackendError, ModelMismatch, ModeUnavailable
 from ketrag_fast.models.embedders.sparse import SparseModel, close_models
-from ketrag_fast.systems.cg_rag.candidates import ADJACENT, CITED, REFERENCE
+from ketrag_fast.systems.papers.cg_rag.candidates import ADJACENT, CITED, REFERENCE
 from tests.oracles import cg_rag
 from tests.support.parts import part
 

@@ -15,6 +15,7 @@ from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock
 from ketrag_fast.storage.tables import Tables
 from tests.process import command
+from tests.support.changed import bundle, reembed
 
 VERSIONS = tuple(f"Nansen{n} built the Fram{n} in Larvik{n}. " * (n + 1) for n in range(6))
 
@@ -132,8 +133,8 @@ def test_changes_while_another_builds(source: Path, tmp_path: Path) -> None:
                 lambda: Index.build(source, path),
                 lambda: index.update(remove="a.txt"),
                 lambda: index.update(remove="a.txt", purge=True),
-                lambda: Index.reembed(path),
-                lambda: Index.bundle(path, tmp_path / "file"),
+                lambda: reembed(path),
+                lambda: bundle(path, tmp_path / "file"),
             ):
                 with pytest.raises(IndexLocked, match=str(os.getpid())) as caught:
                     change()

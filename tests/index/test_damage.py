@@ -19,7 +19,7 @@ from ketrag_fast.storage.arrays import BLOCK
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.manifest import SEAL, seal_of
-from ketrag_fast.systems.noderag.inspection import NodeSources
+from ketrag_fast.systems.papers.noderag.inspection import NodeSources
 from tests.process import POLAR, command, ketrag, python
 from tests.support.array_files import array_files
 from tests.support.copied import copy_confirmed

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from ketrag_fast import Document, Index
-from ketrag_fast.building import delta
+from ketrag_fast.building import delta, delta_difference
 from ketrag_fast.errors import IndexLocked, StorageFull
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock
@@ -63,7 +63,7 @@ def test_two_writers(tmp_path: Path) -> None:
 KILLED = """
 import os, signal, sys
 from ketrag_fast import Document, Index
-from ketrag_fast.building import delta
+from ketrag_fast.building import delta, delta_difference
 delta.LEAST = 0
 before = getattr({owner}, "{name}")
 def killed(*given, **named):
@@ -133,12 +133,12 @@ def test_a_change_for_which_the_disk_is_too_small(tmp_path: Path) -> None:
 def test_hashes_that_collide_are_left_to_a_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two documents whose stored hashes begin alike are not told apart by them."""
     hashes = np.arange(64, dtype=np.uint8).reshape(4, 16)
-    found = delta._positions(hashes, hashes[[2, 0]])
+    found = delta_difference._positions(hashes, hashes[[2, 0]])
     assert found is not None and found.tolist() == [2, 0]
     other = hashes.copy()
     other[3, :8] = other[1, :8]
-    assert delta._positions(other, other[:1]) is None
-    missing = delta._positions(hashes[:0], hashes[:1])
+    assert delta_difference._positions(other, other[:1]) is None
+    missing = delta_difference._positions(hashes[:0], hashes[:1])
     assert missing is not None and missing.tolist() == [-1]
     path = tmp_path / "index"
     documents = built(path)

@@ -15,6 +15,7 @@ from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.index.health import examine
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
+from tests.support.changed import bundle
 from tests.support.histories import is_delta
 
 SETTINGS = Settings(modes="bm25,walk", language="english")
@@ -132,7 +133,7 @@ def test_doctor_reads_the_delta(index: Path) -> None:
 
 
 def test_a_bundle_has_the_delta(index: Path, fresh: Path, tmp_path: Path) -> None:
-    Index.bundle(index, tmp_path / "one.ketrag")
+    bundle(index, tmp_path / "one.ketrag")
     Index.unbundle(tmp_path / "one.ketrag", tmp_path / "copy")
     assert is_delta(tmp_path / "copy")
     same(tmp_path / "copy", fresh, contexts)

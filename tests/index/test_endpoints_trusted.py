@@ -21,6 +21,7 @@ from ketrag_fast.storage import confirmations
 from ketrag_fast.storage.generation import MANIFEST, current_number
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.manifest import SEAL, seal_of
+from tests.support.changed import bundle, reembed
 from tests.support.chat import Chat
 from tests.support.endpoint import Endpoint, words_encoder
 
@@ -99,7 +100,7 @@ def test_nothing_arrives_before_it_is_confirmed(
         with pytest.raises(EndpointNotConfirmed, match="text of the documents"):
             index.update(add=Document("new", "a secret of the user", "new"))
     with pytest.raises(EndpointNotConfirmed):
-        Index.reembed(foreign)
+        reembed(foreign)
     assert untouched(server)
 
     assert main(command_of(caught.value)) == 0
@@ -148,7 +149,7 @@ def test_an_own_build_goes_on_without_a_word_and_a_copy_does_not(tmp_path: Path,
     with Index.open(tmp_path / "copy") as index, pytest.raises(EndpointNotConfirmed):
         index.retrieve(QUESTION, mode="text")
     shutil.rmtree(place)
-    Index.bundle(tmp_path / "copy", tmp_path / "file")
+    bundle(tmp_path / "copy", tmp_path / "file")
     Index.unbundle(tmp_path / "file", place)  # in the place of one that is confirmed
     with Index.open(place) as index, pytest.raises(EndpointNotConfirmed):
         index.retrieve(QUESTION, mode="text")

@@ -83,6 +83,17 @@ def test_two_processes_index_an_edit_once(notes: Path, tmp_path: Path) -> None:
         assert index.freshen().changes == 0
 
 
+def test_an_update_by_another_process_is_found_by_an_index_that_was_open(notes: Path, tmp_path: Path) -> None:
+    with Index.build(notes, tmp_path / "index") as index, Index.open(tmp_path / "index") as other:
+        (notes / "a.md").write_text("# a\n\nNow a walrus.\n")
+        assert other.freshen().updated
+        assert (
+            not index.freshen().changes
+        )  # the files are those of the latest generation, not of the open one
+        assert index.generation == other.generation
+        assert index.search("walrus", literal=True)
+
+
 _DIES = """
 import os, sys
 from ketrag_fast import Index

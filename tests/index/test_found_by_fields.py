@@ -62,6 +62,8 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
         ("walrus_counts_2021.csv", "walrus_counts_2021.csv"),
         ("walrus counts", "walrus_counts_2021.csv"),
         ("heat pump manual", "HeatPumpManual.txt"),
+        ("heatpump", "HeatPumpManual.txt"),
+        ("pumpmanuals", "HeatPumpManual.txt"),
         ("steuererklarung 2022", "Steuererkl"),
         ("Jonas Peeters", "0.eml"),
         ('"Jonas Peeters"', "0.eml"),

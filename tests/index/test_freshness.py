@@ -14,11 +14,13 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import Document, Index, Settings, _core
+from ketrag_fast.building import touched
 from ketrag_fast.index import building, freshness
 from ketrag_fast.storage.known_files import stats_of
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock
 from tests.process import command
+from tests.support.changed import bundle
 
 
 @pytest.fixture
@@ -218,7 +220,7 @@ def test_other_writers_and_read_only_indexes_are_answered_stale(
 
 
 def test_copies_on_other_machines_are_not_checked(index: Index, notes: Path) -> None:
-    Index.bundle(index.path, notes.parent / "file")
+    bundle(index.path, notes.parent / "file")
     Index.unbundle(notes.parent / "file", notes.parent / "copy")
     shutil.rmtree(notes)
     with Index.open(notes.parent / "copy") as copy:
@@ -284,18 +286,73 @@ def test_check_compares_contents(index: Index, notes: Path) -> None:
 def test_touched_files_are_hashed_once(
     index: Index, notes: Path, quick: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ketrag_fast.building import unchanged
-
     hashed: list[str] = []
-    digests = unchanged.digests_of
+    digests = touched.digests_of
     monkeypatch.setattr(
-        unchanged, "digests_of", lambda paths, root: hashed.extend(paths) or digests(paths, root)
+        touched, "digests_of", lambda paths, root: hashed.extend(paths) or digests(paths, root)
     )
     for path in notes.rglob("*.md"):
         os.utime(path)
     time.sleep(0.05)
-    assert index.freshen().changed == 3 and len(hashed) == 3
-    assert (index.freshen().changes, index.generation, len(hashed)) == (0, 1, 3)
+    for _ in range(2):
+        found = index.freshen()
+        assert (found.changes, found.updated, found.line, index.generation) == (0, False, None, 1)
+        assert len(hashed) == 3
+
+
+def test_many_touched_files_are_compared_in_several_looks(
+    index: Index, notes: Path, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each look stores what it learned, so that the next one continues; real changes do not wait for it."""
+    monkeypatch.setattr(touched, "_BATCH", 1)
+    monkeypatch.setattr(freshness, "COMPARE", 0.0)
+    for path in notes.rglob("*.md"):
+        os.utime(path)
+    time.sleep(0.05)
+    first = index.freshen()
+    assert first.is_pending and "2 files with new times" in str(first.line)
+    (notes / "d.md").write_text("# d\n\nA walrus.\n")
+    assert index.freshen().updated and [one.document for one in index.search("walrus")] == ["d.md"]
+    (notes / "sub" / "c.md").write_text("# sub/c.md\n\nThe text of sub/c.md is about narwhal.\n")
+    looks = [index.freshen() for _ in range(4)]
+    assert [one.updated for one in looks].count(True) == 1 and looks[-1].line is None
+    assert [one.document for one in index.grep("narwhal")] == ["sub/c.md"]
+    generation = index.generation
+    with Index.open(index.path) as again:
+        assert (again.freshen().line, again.generation) == (None, generation)
+
+
+def test_touched_files_of_an_index_that_cannot_be_written_are_no_changes(
+    index: Index, notes: Path, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ketrag_fast.errors import ReadOnly
+    from ketrag_fast.storage.known_files import FileTable
+
+    def refuse(*_: object) -> None:
+        raise ReadOnly("no")
+
+    monkeypatch.setattr(FileTable, "set_stats", refuse)
+    for path in notes.rglob("*.md"):
+        os.utime(path)
+    time.sleep(0.05)
+    assert [index.freshen().line for _ in range(2)] == [None, None]
+
+
+def test_times_of_a_clock_that_went_back_are_compared_once(
+    index: Index, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hashed: list[str] = []
+    digests = touched.digests_of
+    monkeypatch.setattr(
+        touched, "digests_of", lambda paths, root: hashed.extend(paths) or digests(paths, root)
+    )
+    for path in notes.rglob("*.md"):
+        os.utime(path, (4_000_000_000, 4_000_000_000))
+    time.sleep(0.05)
+    for _ in range(2):
+        assert index.freshen().line is None and len(hashed) == 3
+    (notes / "a.md").write_text("# a.md\n\nThe text of a.md is about walruses.\n")
+    assert index.freshen("always").updated and [one.document for one in index.grep("walruses")] == ["a.md"]
 
 
 def test_touched_files_count_for_nothing(index: Index, notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -304,7 +361,7 @@ def test_touched_files_count_for_nothing(index: Index, notes: Path, monkeypatch:
     for path in notes.rglob("*.md"):
         os.utime(path)
     time.sleep(0.05)
-    assert index.freshen().updated and (index.freshen().changes, index.generation) == (0, 1)
+    assert (index.freshen().changes, index.generation) == (0, 1)
 
 
 def test_a_folder_replaced_by_a_file(index: Index, notes: Path, quick: None) -> None:

@@ -11,6 +11,7 @@ import pytest
 from ketrag_fast import Document, Index
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import IndexDamaged, KetragError, StorageFull
+from tests.support.changed import bundle
 from tests.support.hostile_bundles import hostile, members_of, packed, sparse_terabyte
 
 DOCUMENTS = [Document(f"d{i}", f"The harbour of number {i} froze in winter.", f"Port {i}") for i in range(9)]
@@ -20,7 +21,7 @@ DOCUMENTS = [Document(f"d{i}", f"The harbour of number {i} froze in winter.", f"
 def good(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     root = tmp_path_factory.mktemp("bundles")
     Index.build(DOCUMENTS, root / "ix").close()
-    Index.bundle(root / "ix", root / "b")
+    bundle(root / "ix", root / "b")
     return (root / "b").read_bytes()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import Document, Index, Settings
-from ketrag_fast.systems.g2cons.inspection import Concept
+from ketrag_fast.systems.papers.g2cons.inspection import Concept
 from ketrag_fast.systems.shared.rows import csr, read_strings
 
 # In each, the words of a query are in other forms than those of the text.

@@ -10,7 +10,7 @@ import pytest
 
 from ketrag_fast import Context, Document, Index, Settings
 from ketrag_fast.storage.tables import Tables
-from ketrag_fast.systems.noderag.decompositions import by_rules
+from ketrag_fast.systems.papers.noderag.decompositions import by_rules
 from ketrag_fast.types import Passage
 from tests.process import POLAR, ketrag
 from tests.support.chat import Chat
@@ -135,7 +135,7 @@ def test_threads_and_additions_make_the_same_bytes(tmp_path: Path) -> None:
 def test_elements_go_by_clusters_if_these_are_large(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ketrag_fast.systems.noderag.edges.CLUSTER", 0)
+    monkeypatch.setattr("ketrag_fast.systems.papers.noderag.edges.CLUSTER", 0)
     with built(tmp_path / "ix") as index, Index.open(path) as whole:
         few, many = (ix.stats()["edges"]["node"] for ix in (index, whole))
         assert few < many

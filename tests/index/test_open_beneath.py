@@ -156,6 +156,18 @@ def test_a_link_swapped_between_check_and_open_is_never_read(source: Path) -> No
 
 
 @pytest.mark.usefixtures("swapper")
+def test_files_are_listed_while_links_are_swapped(source: Path) -> None:
+    (source / ".git").mkdir()
+    (source / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    for name in ("a.md", "b.md"):
+        (source / name).write_text("public")
+    for spec in (str(source), f"{source}/**/*.md"):
+        for _ in range(1000):
+            found = find(spec)
+            assert not found.missing and {"a.md", "b.md"} <= {name for name, _ in found.files}
+
+
+@pytest.mark.usefixtures("swapper")
 def test_builds_never_index_what_is_outside(source: Path, tmp_path: Path) -> None:
     for number in range(40):
         (source / f"{number}.html").write_text("<html><body><p>harbour</p></body></html>")

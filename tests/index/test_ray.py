@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,44 @@ def test_a_killed_worker_is_started_again(cluster: RayCluster, tmp_path: Path) -
     assert driver.returncode == 0, err
     report = json.loads(out)
     assert [text for text in report["warnings"] if "shard 2/2 was started 2 times" in text]
+    assert report["digest"] == build(tmp_path / "local", source)
+
+
+def parent_of(process: str) -> int:
+    try:
+        return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:  # it has ended
+        return 0
+
+
+def kill_node(worker: int) -> None:
+    """Kill the node of a worker: its raylet, and all processes that this has started."""
+    node = parent_of(str(worker))
+    assert "raylet" in Path(f"/proc/{node}/cmdline").read_text()
+    children = [entry.name for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    killed = [node, *(int(child) for child in children if parent_of(child) == node)]
+    assert worker in killed
+    for process in killed:
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+
+
+def test_a_node_that_dies_during_a_build_is_replaced(tmp_path: Path) -> None:
+    """Its shard continues on one of the two other nodes, and the index is that of one machine."""
+    part("ray", "checks")
+    source = many(tmp_path, 6_000)
+    with ray_cluster(nodes=3) as three:
+        driver = start(
+            *("index", source.name, "-i", "w", "--shards", "3", "--json", "--on", "ray"),
+            cwd=tmp_path,
+            variables=three.variables,
+        )
+        worker = builder_of(tmp_path / "w.shards" / "2-of-3", driver)
+        kill_node(worker)
+        out, err = driver.communicate(timeout=300)
+    assert driver.returncode == 0, err
+    report = json.loads(out)
+    assert [text for text in report["warnings"] if "shard 2/3 was started 2 times" in text]
     assert report["digest"] == build(tmp_path / "local", source)
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from ketrag_fast import Index, Settings
 from ketrag_fast.errors import BackendMissing, ConfigError, IndexMissing, InputError
+from ketrag_fast.index.indexes import Indexes
 from ketrag_fast.index.on_ray.serving import SearchReplica
 from ketrag_fast.ray import search_application
 from ketrag_fast.storage.layout import Layout
@@ -162,6 +163,71 @@ def test_a_killed_replica_is_replaced(cluster: RayCluster, tmp_path: Path) -> No
     build(tmp_path / "one", [document(f"d{number}") for number in range(5)])
     result = drive(cluster, KILLED, name=str(tmp_path / "one"), question=QUESTIONS[0])
     assert result == {"same": True, "others": 1}
+
+
+SHARDS = """
+import threading
+from ketrag_fast import Document
+
+def main(given):
+    handle = run(given["folder"], replicas=2, refresh_seconds=0.2, options={"health_check_period_s": 0.5})
+    found = [ask(handle, question, mode="walk", top=3) for question in given["questions"]]
+    failed, answered, ended = [], [], threading.Event()
+
+    def load():
+        while not ended.is_set():
+            try:
+                answered.append(bool(ask(handle, given["questions"][0], mode="walk")["passages"]))
+            except ray.exceptions.ActorDiedError:
+                failed.append("died")
+            except Exception as error:
+                failed.append(repr(error))
+
+    def generations():
+        states = [handle.state.remote().result(timeout_s=60) for _ in range(20)]
+        return {(one["process"], one["shards"]["north"]["generation"]) for one in states}
+
+    until(lambda: len(generations()) == 2)
+    clients = [threading.Thread(target=load) for _ in range(2)]
+    for client in clients:
+        client.start()
+    try:
+        with Index.open(given["folder"] + "/north") as index:
+            index.add(Document("new", given["added"]))
+        until(lambda: {generation for _, generation in generations()} == {2})
+        after_change = list(failed)
+        newest = ask(handle, given["added"], mode="walk", top=1)["passages"][0]
+        killed = min(process for process, _ in generations())
+        count = len(answered)
+        os.kill(killed, signal.SIGKILL)
+        until(lambda: len(answered) > count + 20)
+    finally:
+        ended.set()
+        for client in clients:
+            client.join()
+    return {"found": found, "after_change": after_change, "newest": newest["index"],
+            "all_found": all(answered), "failed": sorted(set(failed))}
+"""
+
+
+def test_shards_are_ranked_together_under_load(cluster: RayCluster, tmp_path: Path) -> None:
+    """Answers equal local ones. A new generation of one shard fails no request; a killed replica fails
+    at most those that it was answering.
+    """
+    for name, first in (("north", 0), ("south", 12)):
+        build(tmp_path / "shards" / name, [document(f"d{number}") for number in range(first, first + 12)])
+    text = "Quartermaine crossed the Zambezi in 1911."
+    with (
+        Index.open(tmp_path / "shards" / "north") as north,
+        Index.open(tmp_path / "shards" / "south") as south,
+    ):
+        both = Indexes({"north": north, "south": south})
+        wanted = [both.retrieve(question, mode="walk", top=3).to_json() for question in QUESTIONS]
+    result = drive(cluster, SHARDS, folder=str(tmp_path / "shards"), questions=QUESTIONS, added=text)
+    for found, local in zip(result["found"], wanted, strict=True):
+        assert found == json.loads(json.dumps({key: local[key] for key in found}))
+    assert result["after_change"] == [] and result["newest"] == "north" and result["all_found"]
+    assert set(result["failed"]) <= {"died"}
 
 
 MISSING = """

@@ -11,7 +11,7 @@ import pytest
 
 from ketrag_fast import Document, Index, Settings
 from ketrag_fast.models.embedders.sparse import SparseModel
-from ketrag_fast.systems.cg_rag.graph import by_terms
+from ketrag_fast.systems.papers.cg_rag.graph import by_terms
 from tests.support.parts import folder_of, part
 
 FILES = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")

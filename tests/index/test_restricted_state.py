@@ -13,6 +13,7 @@ import pytest
 from ketrag_fast import Document, Index, Query, Settings
 from ketrag_fast.base.filters import allow_condition
 from ketrag_fast.base.progress import Event
+from ketrag_fast.building import allowed_index
 from ketrag_fast.errors import Cancelled, DeadlineExceeded, InputError
 from ketrag_fast.index import state as module
 from ketrag_fast.index.state import IndexState
@@ -224,6 +225,39 @@ def test_models_are_lent_to_an_index_with_the_same_embedder(state: IndexState, p
         manifest = replace(opened.generation.manifest, models=models)
         other = replace(opened, generation=replace(opened.generation, manifest=manifest))
         assert (module._lender(other, path) is other) == (models == {"other": 1})
+
+
+def test_models_are_compared_by_the_embedder_of_both(
+    state: IndexState, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = state.opened
+    own = replace(opened.generation.manifest, models={"embedder": {"fingerprint": "x"}, "other": 1})
+    opened = replace(opened, generation=replace(opened.generation, manifest=own))
+    for fingerprint, is_lent in (("x", True), ("y", False)):
+        there = replace(own, models={"embedder": {"fingerprint": fingerprint}})
+        monkeypatch.setattr(module, "read_manifest", lambda _, there=there: there)
+        assert (module._lender(opened, path) is opened) is is_lent
+
+
+def test_an_allowed_index_trusts_the_endpoints_of_the_whole_one(
+    state: IndexState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if it is built again because it is damaged."""
+    given: list[tuple[Any, bool]] = []
+    build = allowed_index.allowed_index
+
+    def noted(*arguments: Any, **named: Any) -> Any:
+        given.append((arguments[4], named.get("rebuild", False)))
+        return build(*arguments, **named)
+
+    monkeypatch.setattr(allowed_index, "allowed_index", noted)
+    part = state.restricted(A)
+    part.close()
+    (part.folder / "gen-000001" / "manifest.json").write_text("{")
+    part = state.restricted(A)
+    part.close()
+    assert [is_again for _, is_again in given] == [False, False, True]
+    assert all(trust is state.opened.trust for trust, _ in given)
 
 
 def test_an_index_that_was_removed_or_damaged_is_built_again(

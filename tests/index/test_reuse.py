@@ -86,11 +86,12 @@ def test_histories(settings: Settings, seed: int, tmp_path: Path) -> None:
 
 
 def counted(monkeypatch: pytest.MonkeyPatch, name: str) -> list[int]:
-    """How many strings the second pair of arguments of a kernel has, at each of its calls."""
+    """How many documents a kernel gets, at each of its calls: a number, or a pair with their texts."""
     real, seen = getattr(_core, name), []
 
     def call(*args: object, **options: object) -> object:
-        seen.append(len(args[1][1]) - 1)  # type: ignore[index]
+        given = args[1]
+        seen.append(given if isinstance(given, int) else len(given[1]) - 1)  # type: ignore[index]
         return real(*args, **options)
 
     monkeypatch.setattr(_core, name, call)
@@ -104,7 +105,7 @@ def some(count: int) -> list[Document]:
 
 def test_only_what_is_new_is_cut_and_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Index.build(some(20), tmp_path / "ix", settings=Settings(modes="auto,text")) as index:
-        cut, read = counted(monkeypatch, "corpus"), counted(monkeypatch, "vocabulary")
+        cut, read = counted(monkeypatch, "cut_units"), counted(monkeypatch, "vocabulary")
         index.update(add=[Document("new", "Of the Fram at Oslo.")], remove="d3")
         index.update(remove="d4")
     assert cut == read == [1, 0]

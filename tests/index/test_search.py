@@ -289,3 +289,84 @@ def test_a_file_whose_name_is_not_utf_8_exists(tmp_path: Path) -> None:
     Path(os.fsdecode(name)).unlink()
     with Index.open(tmp_path / "index") as index:
         assert index.search("alpha text five")[0].state == "missing"
+
+
+def test_a_path_that_is_not_there_suggests_those_that_the_caller_may_see(tmp_path: Path) -> None:
+    documents = [
+        Document("docs/read-me.md", "The plan.", "", {"team": "red"}),
+        Document("docs/crew.csv#2", "Wild", "", {"team": "red"}),
+        Document("secret/red-kettle.md", "A secret.", "", {"team": "blue"}),
+    ]
+
+    def hint(index: Index, path: str, **chosen: str) -> str | None:
+        with pytest.raises(UnknownName, match="is not in the index") as caught:
+            index.text(path, **chosen)
+        return caught.value.hint
+
+    with Index.build(documents, tmp_path / "index") as index:
+        assert hint(index, "src/Read_me.md:3-9") == "did you mean docs/read-me.md?"
+        assert hint(index, "crow.csv") == "did you mean docs/crew.csv?"
+        assert hint(index, "red-kettel.md") == "did you mean secret/red-kettle.md?"
+        assert hint(index, "main.rs") == "`ketrag documents` lists what is"
+        assert hint(index, "red-kettel.md", filter="team=red") == "`ketrag documents` lists what is"
+    with Index.open(tmp_path / "index", settings=Settings(allow="team=red")) as index:
+        assert hint(index, "red-kettel.md") == "`ketrag documents` lists what is"
+        assert hint(index, "readme.md") == "did you mean docs/read-me.md?"
+
+
+def test_files_are_listed_once_in_index_order(index: Index, files: Path) -> None:
+    listed = index.files()
+    names = [
+        *(
+            "birds.pdf",
+            "crew.csv",
+            "drift.txt",
+            "guide.md",
+            "ice.pptx",
+            "letter.eml",
+            "log.jsonl",
+            "note.rst",
+        ),
+        *("plan.docx", "stock.xlsx", "sub/deep.md", "sync.py", "talk.srt"),
+    ]
+    assert listed.paths == tuple(str(files / name) for name in names)
+    assert listed.documents == tuple("stock.xlsx/Stock" if name == "stock.xlsx" else name for name in names)
+    for place, path, document in zip(listed, listed.paths, listed.documents, strict=True):
+        assert (place.path, place.document, place.lines, place.part) == (path, document, None, "")
+    titles = {place.document: place.title for place in listed}
+    assert titles["guide.md"] == ("Guide",) and titles["crew.csv"] == ()
+
+
+def test_listed_files_match_a_filter_and_globs(index: Index) -> None:
+    assert index.files("*.md").documents == ("guide.md", "sub/deep.md")
+    assert index.files("sub/*").documents == ("sub/deep.md",)
+    assert index.files(filter="year=1990").documents == ("guide.md",)
+    assert index.files("sub/*", filter="year=1990").documents == ()
+    nothing = index.files("*.none")
+    assert (nothing.paths, nothing.documents, list(nothing)) == ((), (), [])
+
+
+def test_documents_of_a_program_are_listed_by_their_ids(tmp_path: Path) -> None:
+    with Index.build([Document("b", "Second.", "B"), Document("a", "First.")], tmp_path / "index") as index:
+        assert index.files().paths == index.files().documents == ("b", "a")
+        assert [place.title for place in index.files()] == [("B",), ()]
+
+
+@pytest.mark.parametrize(
+    ("words", "marks"),
+    [
+        ("北京", [(8, 10)]),
+        ("東京タワー", [(8, 10), (10, 12)]),
+        ("ในวันนี้", [(8, 12), (12, 16)]),
+        ("မြန်", [(8, 12)]),
+        ("ភាសា", [(8, 12)]),
+    ],
+)
+def test_snippets_of_scripts_without_spaces(words: str, marks: list[tuple[int, int]], tmp_path: Path) -> None:
+    """Their keywords are pairs of letters, which are looked for in the text."""
+    text = (
+        f"Intro line without it.\n\nAnother line about boats.\n\nHere is {words} in a line.\n\nThe last line."
+    )
+    with Index.build([Document("a", text)], tmp_path / "index") as index:
+        (hit,) = index.search(words)
+    assert hit.snippet[0].text == f"Here is {words} in a line." and list(hit.snippet[0].marks) == marks

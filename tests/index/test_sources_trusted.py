@@ -79,7 +79,8 @@ def test_python_does_not_read_them_either(foreign: Path) -> None:
         assert index.report is not None
         assert [failure.code for failure in index.report.failures] == ["source"]
         assert index.inspect.document_count == 2, "documents of sources that are not read stay"
-    assert Index.preview(foreign, reread=True).added == 0
+    with Index.open(foreign) as index:
+        assert index.preview(reread=True).added == 0
     assert not has_secret(foreign)
 
 

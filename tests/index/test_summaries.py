@@ -15,13 +15,13 @@ import pytest
 
 from ketrag_fast import Index, Settings, _core
 from ketrag_fast.errors import ConfigError
-from ketrag_fast.kernels.graphs import fold_skeleton
 from ketrag_fast.kernels.text import count_tokens, pack, unpack
 from ketrag_fast.models.extraction.prompt import PromptOptions
 from ketrag_fast.models.extraction.summaries import INPUT, summarise_descriptions, summary_of, summary_task
 from ketrag_fast.models.tasks.task import Item
 from ketrag_fast.storage.journal import KeptReply
-from ketrag_fast.systems.ket_rag.skeleton import JOINED, join_descriptions
+from ketrag_fast.systems.papers.kernels import fold_skeleton
+from ketrag_fast.systems.papers.ket_rag.skeleton import JOINED, join_descriptions
 from ketrag_fast.systems.shared.rows import strings, strings_out
 from tests.process import POLAR
 from tests.support.chat import Chat

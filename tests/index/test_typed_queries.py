@@ -15,6 +15,7 @@ from ketrag_fast.errors import ConfigError, DeadlineExceeded
 from ketrag_fast.kernels.text import unpack
 from ketrag_fast.types import Hits
 from tests.oracles.phrases import has_phrase
+from tests.support.office_files import text_row, xlsx
 
 DOCUMENTS = [
     Document(
@@ -124,6 +125,28 @@ def test_similar_words_replace_unknown_ones_and_are_named(index: Index) -> None:
     assert index.retrieve("mashinery").replaced == {"mashinery": "machinery"}
     assert index.retrieve("mashinerry").replaced == {"mashinerry": "machinery"}
     assert not index.retrieve("kettle").notes and "replaced" not in index.retrieve("kettle").to_json()
+
+
+def test_words_written_apart_or_as_one_find_the_other(index: Index) -> None:
+    assert index.retrieve("redkettles").replaced == {"redkettles": "red kettles"}
+    hits = index.search("bluestove")
+    assert hits[0].document == "a" and hits.notes == ('no "bluestove": searched for blue stove',)
+    assert index.retrieve("mach inery").replaced == {"mach": "machinery", "inery": "machinery"}
+    # The words are there, but never next to each other in this order.
+    assert not index.retrieve("stovered").replaced
+
+
+def test_words_that_are_also_written_short_find_the_other_form(tmp_path: Path) -> None:
+    entries = [Document(f"2024-{n:02}-05", f"Called mum. Slept badly. Day {n:02}.") for n in range(1, 13)]
+    entries += [
+        Document("knee", "Dr. Okafor looked at my knee. No surgery."),
+        Document("run", "She asked about Easter. Ran 6 km on 3 Oct, the knee was fine."),
+    ]
+    with Index.build(entries, tmp_path / "index") as index:
+        for mode in ("bm25", "walk"):
+            hits = index.search("What did the doctor say about my knee?", mode=mode)
+            assert hits[0].document == "knee" and not hits.nothing_fits
+            assert index.search("october", mode=mode)[0].document == "run"
 
 
 def test_long_questions_keep_words_that_may_be_right(index: Index) -> None:
@@ -271,3 +294,14 @@ def test_mails_show_sender_and_date(tmp_path: Path) -> None:
         assert (None, "Date: 2024-09-13 10:00") in rows and "From: Ada" not in excerpt.text
         assert [line for line, _ in index.text("all.mbox:2").heads] == [1]
         assert index.text("all.mbox:1", lines=(2, 2)).heads == ()
+
+
+def test_the_type_of_a_file_holds_for_its_rows_and_parts(tmp_path: Path) -> None:
+    (tmp_path / "files").mkdir()
+    rows = [text_row(1, "item", "price"), text_row(2, "kettle", "40")]
+    (tmp_path / "files" / "stock.xlsx").write_bytes(xlsx({"Stock": rows}))
+    (tmp_path / "files" / "kettle.md").write_text("A kettle.")
+    with Index.build(tmp_path / "files", tmp_path / "index") as index:
+        for query in ("type:xlsx kettle", "type:excel kettle", "type:sheet kettle"):
+            assert [hit.document for hit in index.search(query)] == ["stock.xlsx/Stock#2"]
+        assert [hit.document for hit in index.search("type:md kettle")] == ["kettle.md"]

@@ -84,6 +84,42 @@ def test_nothing_is_parsed_twice(folder: Path, tmp_path: Path, parsed: list[str]
     assert (found.documents, found.changes, parsed) == (6, False, [])
 
 
+def digest_of(folder: Path, place: Path) -> str:
+    """Return the content digest of a build from scratch."""
+    with Index.build(folder, place, settings=Settings(threads=1)) as index:
+        return str(index.stats()["content_digest"])
+
+
+def test_a_renamed_file_is_not_parsed_again(folder: Path, tmp_path: Path, parsed: list[str]) -> None:
+    index = Index.build(folder, tmp_path / "ix", settings=Settings(threads=1))
+    parsed.clear()
+    (folder / "1.docx").rename(folder / "renamed.docx")
+    assert index.freshen("always").updated and parsed == []
+    (hit,) = index.grep("number 1 sailed")
+    assert hit.document == "renamed.docx"
+    (folder / "sub").mkdir()  # all files are compared
+    (folder / "renamed.docx").rename(folder / "sub" / "again.docx")
+    (folder / "sub" / "copy.docx").write_bytes((folder / "0.docx").read_bytes())
+    assert index.freshen("always").updated and parsed == []
+    assert index.stats()["content_digest"] == digest_of(folder, tmp_path / "other")
+    index.close()
+
+
+def test_a_file_with_the_name_of_a_renamed_one_is_parsed(
+    folder: Path, tmp_path: Path, parsed: list[str]
+) -> None:
+    """Its new text is stored before the renamed file is looked at, or after it."""
+    index = Index.build(folder, tmp_path / "ix", settings=Settings(threads=1))
+    (folder / "1.docx").rename(folder / "9.docx")
+    (folder / "2.docx").rename(folder / "!.docx")
+    put(folder / "1.docx", "The first walrus.")
+    put(folder / "2.docx", "The second walrus.")
+    parsed.clear()
+    assert index.freshen("always").updated and {"1.docx", "2.docx"} <= set(parsed)
+    assert index.stats()["content_digest"] == digest_of(folder, tmp_path / "other")
+    index.close()
+
+
 def test_changed_files_are_parsed(folder: Path, tmp_path: Path, parsed: list[str], hashed: list[str]) -> None:
     build(folder, tmp_path / "ix")
     size = (folder / "1.docx").stat().st_size

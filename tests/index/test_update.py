@@ -157,7 +157,7 @@ def test_a_removal_of_every_document_by_a_filter_is_an_error(tmp_path: Path, whe
             index.update(where=where)
         assert "'*'" in str(caught.value.hint)
         with pytest.raises(InputError, match="holds for every document"):
-            Index.preview(tmp_path / "ix", where=where)
+            index.preview(where=where)
         assert ids(index) == ["d0", "d1", "d2"]
         assert index.update(remove="*").removed == 3
 

@@ -42,11 +42,12 @@ class Weights:
     """The weights of rust/core/src/rank/walk/plan.rs."""
 
     code_depth: float = 100
+    code_depth_dense: float = 300
     code_name: float = 0.6
     code_folder: float = 0.3
     code_body: float = 0.2
     code_symbol: float = 0.4
-    code_file: float = 0.3
+    code_file: float = 0.6
     code_aside: float = 0.3
     code_imports: float = 0.5
     code_again: float = 0.3
@@ -148,7 +149,8 @@ def arrange(
     `paths` has the path of each unit, and `near` its similarity to the query if there are vectors.
     """
     weights = Weights(**(numbers or {}))
-    head = [unit for unit, _ in ranked[: int(weights.code_depth)]]
+    depth = weights.code_depth_dense if near else weights.code_depth
+    head = [unit for unit, _ in ranked[: int(depth)]]
     files = {paths[unit] for unit in head if is_code(paths[unit])}
     code = sum(is_code(paths[unit]) for unit in head) / max(len(head), 1)
     asked = stems(query)

@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Callable, Container
 from dataclasses import dataclass
 from functools import cache
-from itertools import dropwhile, groupby, pairwise
+from itertools import groupby, pairwise
 
 import Stemmer
 
@@ -183,6 +183,11 @@ def stemmer(algorithm: str) -> Stemmer.Stemmer:
     return Stemmer.Stemmer(algorithm)
 
 
+# The zeros of digits that are folded to those of ASCII.
+ZEROS = (
+    *(0x660, 0x6F0, 0x966, 0x9E6, 0xA66, 0xAE6, 0xB66, 0xBE6, 0xC66, 0xCE6, 0xD66),
+    *(0xE50, 0xED0, 0x1040, 0x17E0),
+)
 # Letters whose mark is a part of them, with the plain letters for them.
 PLAIN = str.maketrans(
     {
@@ -194,6 +199,9 @@ PLAIN = str.maketrans(
         "Œ": "Oe",
         "þ": "th",
         "Þ": "Th",
+        **{chr(zero + digit): str(digit) for zero in ZEROS for digit in range(10)},
+        **dict(zip("یکہ", "يكه", strict=True)),
+        **dict.fromkeys("\u02bb\u02bc\u02be\u02bf", ""),
         **dict(zip("øØłŁđðɗĐÐƊħĦıŧŦŋŊəƏɓƁƙƘ", "oOlLdddDDDhHitTnNeEbBkK", strict=True)),
     }
 )
@@ -218,7 +226,9 @@ def visible(text: str) -> str:
 def fold(text: str) -> str:
     """Return the text in NFKD without combining marks, but those of syllables; й stays a letter."""
     folded = ""
-    decomposed = "".join(unicodedata.normalize("NFKD", written) for written in text)
+    decomposed = "".join(
+        written if written == "№" else unicodedata.normalize("NFKD", written) for written in text
+    )
     for char in decomposed.translate(PLAIN):
         if not unicodedata.combining(char) or re.match(f"[{AFTER}]", char):
             folded += char
@@ -233,16 +243,31 @@ def is_word_character(char: str) -> bool:
 
 
 def spelled_words(text: str) -> list[str]:
-    """Return the words of a text as written, with their marks, in lower case."""
-    composed = unicodedata.normalize("NFKC", visible(text))
-    runs = groupby(composed, lambda c: is_word_character(c) or bool(unicodedata.combining(c)))
-    words = ("".join(run).lower() for within, run in runs if within)
-    # A mark without a base before it is not part of the word.
-    return ["".join(dropwhile(unicodedata.combining, word)) for word in words]
+    """Return the words of a text as written, with their marks, in lower case.
+
+    A word that begins or ends within a character, such as "2" in "½", is without marks.
+    """
+    source = visible(text)
+    # Where the characters of the text end in the folded text.
+    ends = [len(fold(source[:at])) for at in range(len(source) + 1)]
+    found, at = [], 0
+    for within, run in groupby(fold(source), is_word_character):
+        word = "".join(run)
+        start, at = at, at + len(word)
+        if within:
+            # Marks after a letter do not change its length.
+            first = max((k for k, end in enumerate(ends) if end == start), default=None)
+            last = max((k for k, end in enumerate(ends) if end == at), default=None)
+            whole = first is not None and last is not None
+            found.append((unicodedata.normalize("NFKC", source[first:last]) if whole else word).lower())
+    return found
 
 
 def script_of(word: str, language: str) -> tuple[str, bool] | None:
     """Return the algorithm of the script of a word's letters, if all have the same."""
+    # Outside of ASCII, vowel signs tell the script as letters do; in ASCII, signs do not ("#5").
+    if word.isascii() and not any(c.isalpha() for c in word):
+        return None
     latin = (("\0", "\u024f", language, True),) if language in LATIN else ()
     found = {
         next(((name, marks) for first, last, name, marks in (*latin, *SCRIPTS) if first <= c <= last), None)
@@ -303,6 +328,8 @@ def pairs(word: str) -> list[str]:
 # What connects the words of a compound; a slash does so only in paths.
 CONNECTED = re.compile("__?|[.&@/-]")
 MOST = 16
+# What may be the suffix of a file's name.
+SUFFIX = "[a-z][a-z0-9]{1,4}"
 
 
 def parts(word: str) -> list[str]:
@@ -325,9 +352,13 @@ def parts(word: str) -> list[str]:
 def connection(first: str, gap: str, second: str) -> str:
     """Return what connects two words to a compound, or nothing."""
     dotted = all(len(word) > 1 and word[0].isalpha() for word in (first, second))
+    if re.fullmatch("[0-9]+", first):  # "counts_2021.csv"
+        dotted = re.fullmatch(SUFFIX, second) is not None
     lettered = first.isalpha() and second.isalpha()
     unspaced = any(a <= c <= b for c in first + second for a, b in UNSPACED)
     gap = "-" if gap in ("\u2010", "\u200c") else gap
+    if gap == " & " and re.fullmatch("[A-Z]", first) and re.fullmatch("[A-Z]", second):
+        gap = "&"
     connects = CONNECTED.fullmatch(gap) and (gap != "." or dotted) and (gap != "&" or lettered)
     return gap[0] if connects and not unspaced else ""
 
@@ -342,6 +373,7 @@ class Compound:
     numbers: list[str]
     prose: bool
     named: bool
+    kept: list[str]
 
     @property
     def is_word(self) -> bool:
@@ -360,7 +392,14 @@ class Compound:
                 wholes += ["".join(lower[a:b]) for a, b in pairwise(cuts)]
             wholes.append("".join(lower))
             if not all(symbol == "" for symbol in self.symbols):
-                wholes.append(f"{self.symbols[0]}{''.join(lower)}{self.symbols[1]}")
+                is_fraction = self.symbols[0] == "." and lower[0][0] in "0123456789"
+                wholes.append(f"{'0.' if is_fraction else self.symbols[0]}{''.join(lower)}{self.symbols[1]}")
+            measures = [re.fullmatch("([0-9]*)μ(.*)", word) for word in lower]
+            wholes += [
+                f"{m[1]}u{m[2]}"
+                for m in measures
+                if m is not None and f"u{m[2]}" in UNITS and (m[1] or not self.is_word)
+            ]
             smaller = [
                 part for word in self.words for part in [*map(str.lower, parts(word)), *number_parts(word)]
             ]
@@ -423,6 +462,20 @@ UNITS = frozenset(
         "h",
         "fps",
         "dpi",
+        "am",
+        "pm",
+        "um",
+        "ug",
+        "ul",
+        "us",
+    ]
+)
+# Ends of English words after an apostrophe, and what loses its vowel before one.
+ENCLITICS = frozenset(["s", "t", "d", "ll", "re", "ve", "m"])
+ELIDED = frozenset(
+    [
+        *("l", "d", "j", "m", "t", "s", "c", "n", "qu", "jusqu", "lorsqu", "puisqu", "quoiqu"),
+        *("un", "dell", "all", "nell", "dall", "sull", "coll", "quell", "quest"),
     ]
 )
 
@@ -431,66 +484,104 @@ def number_parts(word: str) -> list[str]:
     """Return the number and the unit of a word, and the beginnings of a long hexadecimal word."""
     word = word.lower()
     found = []
-    unit = re.fullmatch("([0-9]+)([a-z]+)", word)
-    if unit is not None and unit[2] in UNITS:
+    unit = re.fullmatch("([0-9]+)(μ?[a-z]+)", word)
+    if unit is not None and unit[2].replace("μ", "u") in UNITS:
         found += [unit[1], unit[2]]
     if re.fullmatch("(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{8,128}", word):
         found += [word[:length] for length in range(7, min(13, len(word)))]
     return found
 
 
-IBAN = re.compile(r"[A-Z]{2}[0-9]{2}(?: [0-9A-Z]{4}(?!\w)){2,8}(?: [0-9]{1,3}(?!\w))?")
-PHONE = re.compile(r"[0-9]+(?:(?: |-|\) | \(|/)[0-9]+(?!\w)){1,8}")
-CARD = re.compile(r"[0-9]{4}(?: [0-9]{4}(?!\w)){3}(?!(?: |-|\) | \(|/)[0-9]+(?!\w))")
-GROUPED = re.compile(r"[0-9]+(?:[-\u2010](?:[0-9]+|[xX])(?!\w)){1,8}")
-THOUSANDS = re.compile(r"[1-9][0-9]{0,2}(?:([,.'\u2019 ])[0-9]{3}(?!\w)(?:\1[0-9]{3}(?!\w)){0,7})")
-VERSION = re.compile(r"[vV]?[0-9]+(?:\.[0-9]+(?!\w)){1,8}")
-MEASURED = re.compile(r"([0-9]+) (\w+)")
+IBAN = re.compile(r"[A-Z]{2}[0-9]{2}(?: [0-9A-Z]{4}(?![^\W_])){2,8}(?: [0-9]{1,3}(?![^\W_]))?")
+PHONE = re.compile(r"[0-9]+(?:(?: |-|\) | \(|/)[0-9]+(?![^\W_])){1,8}")
+CARD = re.compile(r"[0-9]{4}(?: [0-9]{4}(?![^\W_])){3}(?!(?: |-|\) | \(|/)[0-9]+(?![^\W_]))")
+GROUPED = re.compile(r"[0-9]+(?:[-\u2010](?:[0-9]+|[xX])(?![^\W_])){1,8}")
+DOTTED = re.compile(r"[0-9]{3}\.[0-9]{3}\.[0-9]{4}(?![^\W_]|\.[0-9]+(?![^\W_]))")
+THOUSANDS = re.compile(r"[1-9][0-9]{0,2}(?:([,.'\u2019 ])[0-9]{3}(?![^\W_])(?:\1[0-9]{3}(?![^\W_])){0,7})")
+VERSION = re.compile(r"[vV]?[0-9]+(?:\.[0-9]+(?![^\W_])){1,8}")
+PAIR = r"[0-9a-fA-F]{2}(?![^\W_])"
+HARDWARE = re.compile(rf"{PAIR}([:-]){PAIR}(?:\1{PAIR}){{0,7}}")
+SIZE = re.compile(r"[0-9]+(?:(?: ?\u00d7 ?|(?: [xX] ))[0-9]+(?![^\W_])){1,8}")
+FRACTION = re.compile(r"([0-9]{1,2})[/\u2044]([0-9]{1,2})(?![^\W_])(?![/\u2044][^\W_])")
+COMMA = re.compile(r"(?:[0-9]+,[0-9]{1,2}|0,[0-9]+)(?![^\W_])(?!,[^\W_])")
+DEGREES = re.compile(r"([0-9]+)(?:°| °|° )([cCfF])(?![^\W_])")
+MEASURED = re.compile(r"([0-9]+) ([^\W_]+)")
 
 
 def number_at(folded: str, start: int) -> tuple[int, list[str]]:
     """Return the end of the number of several words that begins at `start`, and its forms; or `start`."""
 
-    def joined(match: re.Match[str]) -> str:
-        return "".join(c for c in match[0].lower() if is_word_character(c))
+    def joined(match: re.Match[str], group: int = 0) -> str:
+        return "".join(c for c in match[group].lower() if is_word_character(c))
 
+    address = HARDWARE.match(folded, start)
+    if address is not None and len(joined(address)) in (12, 16):
+        return address.end(), [joined(address)]
+    power = re.compile(r"([^\W_]+)\^([0-9]+)(?![^\W_])").match(folded, start)
+    if power is not None:
+        return power.end(), [joined(power)]
     iban = IBAN.match(folded, start)
     if iban is not None and len(iban[0].split()) > 3:
         return iban.end(), [joined(iban)]
-    if re.match("[0-9]+(?!\\w)", folded[start:]):
+    if re.match("[0-9]+(?![^\\W_])", folded[start:]):
         is_phone = folded[:start].endswith(("+", "(")) or folded[start] == "0"
         found = GROUPED.match(folded, start)
         spaced = PHONE.match(folded, start)
         if spaced is not None and is_phone and (found is None or spaced.end() > found.end()):
             found = spaced
+        else:
+            found = DOTTED.match(folded, start) or found
         found = CARD.match(folded, start) or found
-        is_years = found is not None and re.fullmatch("[0-9]{4}\\D+[0-9]{4}", found[0])
+        is_years = found is not None and re.fullmatch("[12][0-9]{3}\\D+[12][0-9]{3}", found[0])
         if found is not None and not is_years and 7 <= len(joined(found)) <= 17:
-            return found.end(), [joined(found)]
+            wholes = [joined(found)]
+            rest = joined(re.match("[0-9]+(.*)", found[0]), 1)
+            if folded[:start].endswith(("+", "(")) and 7 <= len(rest) <= 17:
+                wholes += ["0" + rest] * (folded[start - 1] == "+" and rest[0] != "0") + [rest]
+            return found.end(), wholes
+    size = SIZE.match(folded, start)
+    if size is not None:
+        return size.end(), ["x".join(re.findall("[0-9]+", size[0]))]
+    fraction = FRACTION.match(folded, start)
+    if fraction is not None and not re.search(r"[^\W_][/\u2044]\Z", folded[:start]):
+        return fraction.end(), [f"{fraction[1]}/{fraction[2]}"]
     thousands = THOUSANDS.match(folded, start)
     if thousands is not None:
         return thousands.end(), [thousands[0], joined(thousands)] if thousands[1] == "." else [
             joined(thousands)
         ]
+    comma = COMMA.match(folded, start)
+    if comma is not None and not re.search(r"[^\W_],\Z", folded[:start]):
+        return comma.end(), [comma[0].replace(",", ".")]
     version = VERSION.match(folded, start)
     if version is not None:
         whole = version[0].lower()
         return version.end(), [whole, *([whole[1:]] if whole[0] == "v" else [])]
     unit = MEASURED.match(folded, start)
-    if unit is not None and unit[2].lower() in UNITS:
-        return unit.end(), [unit[1] + unit[2].lower()]
+    if unit is not None:
+        plain = re.sub("^μ", "u", unit[2].lower())
+        is_unit = plain in UNITS and unit[2].lower() not in ("a", "am", "in", "pm", "us")
+        if is_unit or unit[2] in ("C", "F"):
+            return unit.end(), [unit[1] + plain]
+    degrees = DEGREES.match(folded, start)
+    if degrees is not None:
+        return degrees.end(), [degrees[1] + degrees[2].lower()]
     return start, []
 
 
 def symbols_of(folded: str, start: int, end: int) -> tuple[str, str]:
     """Return the symbols that belong to the beginning and the end of the words from `start` to `end`."""
     before = re.search("(?:^|[\\s(\\[{\"'`\u201c\u2018\u00ab])([.$@#]|--)\\Z", folded[:start])
+    first = re.match(r"[^\W_]+", folded[start:])
+    is_number = first is not None and re.fullmatch("[0-9]+", first[0]) is not None
+    is_marked = before is not None and (folded[start].isalpha() or (is_number and before[1] in ".#"))
     after = re.match(r"(\+\+|#)(?![+#]|[^\W\d_])", folded[end:])
     last = re.search(r"[^\W_]+\Z", folded[:end])
     is_name = last is not None and last[0].isalpha() and len(last[0]) <= 16
+    percent = last is not None and re.fullmatch("[0-9]+", last[0]) and re.match(" ?%", folded[end:])
     return (
-        before[1] if before is not None and folded[start].isalpha() else "",
-        after[1] if after is not None and is_name else "",
+        before[1] if before is not None and is_marked else "",
+        "%" if percent else after[1] if after is not None and is_name else "",
     )
 
 
@@ -515,17 +606,88 @@ def compounds(text: str) -> list[Compound]:
     while first < len(words):
         number_end, numbers = number_at(folded, words[first][0])
         prose = False
-        if numbers:
+        if file_end := file_name_end(spelled, links, first, end_of):
+            end = file_end
+            numbers = numbers if number_end == words[end - 1][1] else []
+        elif numbers:
             end = next(k for k in range(first + 1, len(words) + 1) if words[k - 1][1] == number_end)
+        elif initials := initials_end(folded, words, spelled, gaps, first):
+            end, prose = initials, True
         else:
             end, prose = chain_at(folded, words, spelled, gaps, links, first, end_of)
         span = words[first][0], words[end - 1][1]
         is_single = end == first + 1
         symbols = ("", "") if numbers else symbols_of(folded, *span)
+        if numbers and symbols_of(folded, *span)[1] == "%":
+            numbers = [form for number in numbers for form in (f"{number}%", number)]
         named = is_single and symbols == ("", "") and is_named(spelled, gaps, first)
-        found.append(Compound(spelled[first:end], links[first:end], symbols, numbers, prose, named))
+        kept = [spelled[k].lower() for k in range(first, end) if not is_elided(spelled, gaps, k)]
+        found.append(Compound(spelled[first:end], links[first:end], symbols, numbers, prose, named, kept))
         first = end
     return found
+
+
+def has_apostrophe(spelled: list[str], gaps: list[str], k: int) -> bool:
+    """Return whether an apostrophe before word `k` is part of a name or word."""
+    if gaps[k] in ('"', "\u05f4"):
+        return all(re.match("[\u05d0-\u05ea]", word) for word in spelled[k - 1 : k + 1])
+    two = spelled[k - 1 : k + 1]
+    unspaced = any(a <= c <= b for c in "".join(two) for a, b in UNSPACED)
+    return (
+        gaps[k] in ("'", "\u2019")
+        and all(word.isalpha() for word in two)
+        and not unspaced
+        and two[1].lower() not in ENCLITICS
+        and not is_elided(spelled, gaps, k - 1)
+    )
+
+
+def is_elided(spelled: list[str], gaps: list[str], k: int) -> bool:
+    """Return whether word `k` lost its vowel before the next word, and is not a part of a name."""
+    if k + 1 >= len(spelled) or gaps[k + 1] not in ("'", "\u2019") or spelled[k].lower() not in ELIDED:
+        return False
+    is_name = spelled[k][0].isupper() and spelled[k + 1][0].isupper()
+    return spelled[k + 1][0].lower() in "aeiouyh" and not is_name
+
+
+def initials_end(
+    folded: str, words: list[tuple[int, int]], spelled: list[str], gaps: list[str], first: int
+) -> int:
+    """Return the end of the initials that begin at word `first`, or 0."""
+
+    def is_letter(word: str) -> bool:
+        return len(word) == 1 and word.isalpha() and not any(a <= word <= b for a, b in UNSPACED)
+
+    if not is_letter(spelled[first]) and spelled[first] != "Ph":
+        return 0
+    rest = range(first + 1, min(first + MOST, len(words)))
+    end = next((k for k in rest if gaps[k] != "." or not is_letter(spelled[k])), rest.stop)
+    is_closed = spelled[end - 1].isupper() or folded[words[end - 1][1] :].startswith(".")
+    is_abbreviation = (spelled[first], spelled[end - 1]) in (("e", "g"), ("i", "e"))
+    return end if end > first + 1 and is_closed and not is_abbreviation else 0
+
+
+def glued(question: str) -> list[str]:
+    """Return the pairs of letters and digits of a question that a blank separates, as one word."""
+    runs = [(within, "".join(run)) for within, run in groupby(fold(visible(question)), is_word_character)]
+    found = []
+    for (within, a), (_, gap), (_, b) in zip(runs, runs[1:], runs[2:], strict=False):
+        kinds = [
+            "number" if re.fullmatch("[0-9]+", word) else "name" if word.isalpha() else "" for word in (a, b)
+        ]
+        unspaced = any(first <= c <= last for c in a + b for first, last in UNSPACED)
+        if within and gap == " " and sorted(kinds) == ["name", "number"] and not unspaced:
+            found.append((a + b).lower())
+    return found
+
+
+def file_name_end(spelled: list[str], links: list[str], first: int, end_of: Callable[[str], int]) -> int:
+    """Return the end of a file's name with a hyphen after its first word, "2024-03-05.md", or 0."""
+    if links[first + 1 : first + 2] != ["-"]:
+        return 0
+    end = end_of("_.&@-")
+    is_file = links[end - 1] == "." and re.fullmatch(SUFFIX, spelled[end - 1])
+    return end if is_file and links[end : end + 1] != ["/"] else 0
 
 
 def chain_at(
@@ -541,12 +703,11 @@ def chain_at(
     end = end_of("_.&@")
     link = links[end] if end < len(words) else ""
     if link not in ("/", "-"):
-        elided = end == first + 1 < len(words) and gaps[end] in ("'", "\u2019") and len(spelled[first]) <= 2
-        return (
-            (end + 1, True)
-            if elided and spelled[first][0].isupper() and spelled[end][0].isupper()
-            else (end, False)
-        )
+        if end == first + 1:
+            rest = range(end, min(first + MOST, len(words)))
+            last = next((k for k in rest if not has_apostrophe(spelled, gaps, k)), rest.stop)
+            return (last, True) if last > end else (end, False)
+        return end, False
     long = end_of("_.&@/-")
     slashes, dots = links[first + 1 : long].count("/"), links[first + 1 : long].count(".")
     if slashes > 1 or (slashes == 1 and (dots or folded[: words[first][0]].endswith("/"))):
@@ -577,17 +738,50 @@ def is_named(spelled: list[str], gaps: list[str], k: int) -> bool:
     return k > 0 and gaps[k] == " " and spelled[k - 1][0].islower() and word.lower() in NAMES
 
 
+PAIRS = (
+    ("doctor", "dr"),
+    ("professor", "prof"),
+    ("january", "jan"),
+    ("february", "feb"),
+    ("april", "apr"),
+    ("june", "jun"),
+    ("july", "jul"),
+    ("august", "aug"),
+    ("september", "sept"),
+    ("september", "sep"),
+    ("october", "oct"),
+    ("november", "nov"),
+    ("december", "dec"),
+    ("department", "dept"),
+    ("government", "govt"),
+    ("university", "univ"),
+    ("approximately", "approx"),
+    ("appointment", "appt"),
+    ("versus", "vs"),
+)
+SHORT: dict[str, list[str]] = {}
+for long, short in PAIRS:
+    SHORT.setdefault(long, []).append(short)
+    SHORT.setdefault(short, []).append(long)
+
+
 def shares(question: str, known: Container[str]) -> dict[str, float]:
     """Return the known keywords of an English question with their weights.
 
     The parts of a compound of which the index knows a whole have a tenth of the weight of a word. Words of
-    prose that are also written as one have a fifth of the weight in this form.
+    prose that are also written as one have a fifth of the weight in this form. The other form of a word that
+    is also written short has a quarter if the index knows the word itself.
     """
     found: dict[str, float] = {}
 
     def known_of(words: list[str]) -> list[str]:
         return [key for word in words for key in keywords_of_word(word, "english") if key in known]
 
+    for word in spelled_words(question):
+        for key in known_of(SHORT.get(word, [])):
+            found[key] = 0.25 if known_of([word]) else 1.0
+    for key in known_of(glued(question)):
+        found[key] = 1.0
     for compound in compounds(question):
         wholes, smaller = compound.added()
         lower = [word.lower() for word in compound.words]
@@ -596,12 +790,13 @@ def shares(question: str, known: Container[str]) -> dict[str, float]:
             whole_words = lower
         is_compound = bool(whole_words or wholes)
         if compound.prose:
+            has_words = all(len(word) > 1 and (known_of([word]) or word in STOP_WORDS) for word in lower)
             weights = [
-                *((key, 1.0) for key in known_of(lower)),
-                *((key, 0.2) for key in known_of(wholes + smaller)),
+                *((key, 1.0) for key in known_of(compound.kept)),
+                *((key, 0.2 if has_words else 1.0) for key in known_of(wholes + smaller)),
             ]
         else:
-            of_parts = [word for word in lower if word not in whole_words] + smaller
+            of_parts = [word for word in compound.kept if word not in whole_words] + smaller
             some, others = known_of(whole_words + wholes), known_of(of_parts)
             share = 0.1 / max(len(others), 1) if is_compound and some else 1.0
             weights = [*((key, 1.0) for key in some), *((key, share) for key in others)]

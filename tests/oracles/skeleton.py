@@ -1,4 +1,4 @@
-"""The fold of replies into a skeleton, plainly: the oracle of `rust/core/src/graph/skeleton`."""
+"""The fold of replies into a skeleton, plainly: the oracle of `rust/papers/src/ket_rag/skeleton`."""
 
 from __future__ import annotations
 

@@ -15,13 +15,15 @@ differs from it in these rules and in no other:
 6. Only units that match or were reached are ranked, unless there are vectors; in the step from the best
    of round 1 only units that were reached.
 
-Masses are rounded to 31 significant bits before the greatest are kept, so that no last bit decides; ties are
-broken by the smaller id everywhere.
+Masses are rounded to 31 significant bits before the greatest are kept, so that no last bit decides. Where the
+walk begins and which units carry mass on, ties are broken by the content of the units, so that the order of
+documents does not matter; elsewhere by the smaller id.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +44,19 @@ Marks = NDArray[np.bool_]
 TINY, NO_SPREAD = 1e-9, 1e-6
 
 
+def by_content(links: Arrays) -> NDArray[np.intp]:
+    """Return the place of each unit in the order of keywords, their counts, names, subject and mentions."""
+
+    def rows(name: str, values: str = "indices") -> list[list[int]]:
+        ends, all_values = links[f"{name}_indptr"].tolist(), links[f"{name}_{values}"].tolist()
+        return [all_values[first:last] for first, last in pairwise(ends)]
+
+    subjects = links["unit_subject"].tolist()
+    kinds = (rows("unit_keywords"), rows("unit_keywords", "tf"), rows("unit_names"))
+    contents = list(zip(*kinds, subjects, rows("unit_mentions"), strict=True))
+    return np.argsort(sorted(range(len(subjects)), key=lambda unit: contents[unit]))
+
+
 @dataclass(frozen=True)
 class Local:
     """The numbers of the local form; these are the product's."""
@@ -60,7 +75,8 @@ class Local:
         `direct` is the standardised direct match; `starts` are the units that the walk may begin at, which
         are ranked in any case.
         """
-        best = [int(u) for u in best_first(direct) if starts[u]][:20]
+        contents = by_content(links)
+        best = [int(u) for u in np.lexsort((contents, -direct)) if starts[u]][:20]
         if not best:
             return direct, starts
         restart = np.zeros(len(direct))
@@ -71,7 +87,7 @@ class Local:
             mass = 0.5 * restart + 0.5 * self.step(links, asked, mass)
             if number < steps:
                 mass = round_mass(mass)
-                kept = best_first(mass)[: self.keep]
+                kept = np.lexsort((contents, -mass))[: self.keep]
                 rest = np.ones(len(mass), bool)
                 rest[kept] = False
                 mass[rest] = 0

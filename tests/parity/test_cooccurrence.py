@@ -15,7 +15,8 @@ from tests.oracles import cooccurrence as oracle
 from tests.support.inner_kernels.cooccurrence import knn_graph
 
 from ketrag_fast import errors
-from ketrag_fast.kernels.vectors import NOBODY, cooccurrence_kernels, cooccurrence_knn
+from ketrag_fast.kernels.vectors import NOBODY
+from ketrag_fast.systems.papers.kernels import cooccurrence_kernels, cooccurrence_knn
 
 Rows = tuple[NDArray[np.uint64], NDArray[np.uint32]]
 

@@ -17,9 +17,9 @@ from ketrag_fast import Document, Index, Settings, _core
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import Cancelled, ConfigError, InputError, ModelMismatch, ModeUnavailable
 from ketrag_fast.index.training import train
-from ketrag_fast.systems.cg_rag import candidates, trained, training
-from ketrag_fast.systems.cg_rag import network as torch_network
-from ketrag_fast.systems.cg_rag.trained import GraphWeights, read_weights, write
+from ketrag_fast.systems.papers.cg_rag import candidates, trained, training
+from ketrag_fast.systems.papers.cg_rag import network as torch_network
+from ketrag_fast.systems.papers.cg_rag.trained import GraphWeights, read_weights, write
 
 OPTIONS = {"hidden": 16, "width": 8, "heads": 2, "wanted": 6, "epochs": 4, "rate": 0.01}
 ANIMALS = ("whale", "seal", "penguin", "krill", "albatross", "bear", "fox", "hare", "owl", "wolf")

@@ -22,8 +22,8 @@ from tests.support.rules import rules
 from ketrag_fast import Document, Index, Settings, _core
 from ketrag_fast.kernels.text import unpack
 from ketrag_fast.query.modes import build_request, find_recipe
-from ketrag_fast.systems.noderag.communities import NONE
-from ketrag_fast.systems.noderag.graph import PIVOTS
+from ketrag_fast.systems.papers.noderag.communities import NONE
+from ketrag_fast.systems.papers.noderag.graph import PIVOTS
 from ketrag_fast.systems.shared.rows import csr, strings
 
 KINDS = ("T", "S", "A", "H", "N", "O", "R")

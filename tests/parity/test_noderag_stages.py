@@ -15,8 +15,8 @@ from tests.support.rules import rules
 
 from ketrag_fast import Index, Settings
 from ketrag_fast.kernels.text import tokenise_many, unpack
-from ketrag_fast.systems.noderag import NodeRules
-from ketrag_fast.systems.noderag.graph import PIVOTS, Heterograph, symmetric
+from ketrag_fast.systems.papers.noderag import NodeRules
+from ketrag_fast.systems.papers.noderag.graph import PIVOTS, Heterograph, symmetric
 from ketrag_fast.systems.shared.rows import csr, strings
 
 NAMES = st.sampled_from(["Fram", "fram ", "Maud", "Amundsen", "Roald  Amundsen", "ＭＡＵＤ", "", " "])

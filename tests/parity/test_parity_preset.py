@@ -23,7 +23,7 @@ from ketrag_fast import Index, Settings
 from ketrag_fast.building.runner import build
 from ketrag_fast.errors import BackendMissing
 from ketrag_fast.kernels.text import unpack
-from ketrag_fast.systems.ket_rag.reference_words import PUNKT, STOP_WORDS, digest
+from ketrag_fast.systems.papers.ket_rag.reference_words import PUNKT, STOP_WORDS, digest
 from ketrag_fast.systems.planning import stages_for
 
 Arrays = Any

@@ -23,7 +23,7 @@ WORDS = {
 # Letters of one script, and of none with a stemmer.
 ALPHABETS = {
     "russian": "абвгдеёжзийклмнопрстуфхцчшщъыьэюяіїўј",
-    "arabic": "ءآأؤإئابةتثجحخدذرزسشصضطظعغفقكلمنهوىيپچگک\u064b\u0651\u0640",
+    "arabic": "ءآأؤإئابةتثجحخدذرزسشصضطظعغفقكلمنهوىيپچگکیہ\u064b\u0651\u0640",
     "hindi": "अआइईउऊएऐओऔकखगघचछजझटठडढणतथदधनपफबभमयरलवशषसहािीुूेैोौंः़्",
     "greek": "αβγδεζηθικλμνξοπρστυφχψως",
     "armenian": "աբգդեզէըթժիլխծկհձղճմյնշոչպջռսվտրցւփքօֆ",
@@ -112,6 +112,26 @@ def test_a_stem_has_no_capital_of_a_compatibility_character(language: str) -> No
     found = _core.lexical_keywords(text, language)
     assert found == oracle.keywords(text, language)
     assert all(word == word.lower() for word in found)
+
+
+# What numbers, names, symbols and elided words consist of, next to letters with marks.
+SIGNS = [
+    *("½", "⁄", "/", "1", "12", "0", "75", "1920", "x", "×", "10", "^", "6", "⁶", ".", ",", "%", " %"),
+    *("#", "°", "C", "F", "μm", "µm", "um", "GB", "us", "№", "00", "1A", "ff", ":", "-", "&", " & ", "P"),
+    *("'", "’", '"', "l", "d", "L", "dell", "eau", "Oréal", "Qur", "an", "s", "U", "S", "Ph", "D", "e"),
+    *("g", "Đà", "Nẵng", "ạ", "ă", "ệ", "đ", "צ", "ד", "״", "علی", "ک", "ʻ", "ʼ", "й", "日", "é"),
+    *(" ", " ", " ", " ", "a", "RFC", "2616"),
+]
+
+
+@pytest.mark.parametrize("language", ["english", "vietnamese", "french"])
+@settings(max_examples=400, deadline=None)
+@given(st.lists(st.sampled_from(SIGNS), max_size=14))
+def test_signs_and_numbers_next_to_any_letters_equal_the_plain_version(
+    language: str, parts: list[str]
+) -> None:
+    text = "".join(parts)
+    assert _core.lexical_keywords(text, language) == oracle.keywords(text, language)
 
 
 VIETNAMESE = st.text("aăâđeêoơuưyăđĐcmnÁàảãạốệ\u0300\u0301\u0302\u0309\u0323 -日", max_size=24)

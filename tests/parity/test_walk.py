@@ -312,7 +312,7 @@ def test_bad_arguments_are_refused() -> None:
     ):
         with pytest.raises(InputError, match=r"walk|number"):
             walk(links, "Ada", numbers=numbers)
-    assert walk(links, "Ada", numbers={"pool": 1})[0].tolist()[0] == walk(links, "Ada")[0].tolist()[0]
+    assert sorted(walk(links, "Ada", numbers={"pool": 1})[0].tolist()) == [0, 1]
     assert kernel.walk(links, ["", "of the", "日本"], 5)[0][0].tolist() == []
     assert [len(i) for i, _ in kernel.walk(build([]), ["Ada"], 5)] == [0]
     assert len(walk(links, " ".join(WORDS))[0]) == 2

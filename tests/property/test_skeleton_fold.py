@@ -13,10 +13,10 @@ from tests.oracles import skeleton as plain
 from tests.support.effort import Report, is_stopped
 from tests.support.replies import packed_replies
 
-from ketrag_fast import kernels
 from ketrag_fast.errors import InputError
 from ketrag_fast.kernels import count_tokens
 from ketrag_fast.kernels.text import pack, unpack
+from ketrag_fast.systems.papers import kernels
 
 NAMES = st.sampled_from(
     ["Nansen", " nansen", "FRAM", "Fram\n", "Oslo", "straße", "STRASSE", "東京", "", " \t", "a b", "1893"]

@@ -21,6 +21,7 @@ from tests import small_model
 from tests.soak.attempts import fault
 from tests.soak.small import has_delta, small
 from tests.soak.subject import remove
+from tests.support.changed import bundle, reembed
 from tests.support.copied import copy_confirmed
 
 SECRET: Final = "Quillerquist"
@@ -250,14 +251,14 @@ def _stopped(change: Change) -> None:
 
 def _earlier_bundle(change: Change) -> None:
     index = change.start / "index"
-    Index.bundle(index, change.start / "out.bundle")
+    bundle(index, change.start / "out.bundle")
     change.digest(index)
     with Index.open(index) as opened:
         opened.update(add=Document("more", TEXT.format(8, "")))
 
 
 def _bundle_alone(change: Change) -> None:
-    Index.bundle(change.start / "index", change.folder / "in.bundle")
+    bundle(change.start / "index", change.folder / "in.bundle")
     remove(change.start / "index")
 
 
@@ -339,9 +340,9 @@ MAKE: Final[dict[str, Callable[[Change, Path], object]]] = {
     "add": lambda _, place: _update(place, add=[Document("new", TEXT.format(6, "New."))]),
     "remove": lambda _, place: _update(place, remove=["a1.md", "given"]),
     "purge": lambda _, place: _update(place, remove="secret.md", purge=True),
-    "reembed": lambda change, place: Index.reembed(place / "index", f"native:{change.other}").close(),
+    "reembed": lambda change, place: reembed(place / "index", f"native:{change.other}").close(),
     "merge": _merge,
-    "bundle": lambda _, place: Index.bundle(place / "index", place / "out.bundle", replace=True),
+    "bundle": lambda _, place: bundle(place / "index", place / "out.bundle", replace=True),
     "unbundle": lambda change, place: Index.unbundle(change.folder / "in.bundle", place / "index"),
     "delta": _delta,
     "second delta": _second_delta,

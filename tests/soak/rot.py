@@ -23,6 +23,7 @@ from tests.soak.crashes import quick
 from tests.soak.flips import flip
 from tests.soak.plan import Job, Outcome
 from tests.soak.subject import remove
+from tests.support.changed import bundle
 
 COUNT: Final = 1000
 KINDS: Final = (
@@ -53,7 +54,7 @@ def run(todo: list[Job], seed: int, folder: Path) -> Iterator[Outcome]:
             Path(name, kind).mkdir()
             changes[kind] = Change(kind, Path(name, kind))
         whole = changes["remove"].start
-        Index.bundle(whole / "index", whole / "out.bundle")
+        bundle(whole / "index", whole / "out.bundle")
         for job in todo:
             change = changes[{"work": "resume", "delta": "second delta"}.get(job.kind, "remove")]
             chance = Random(f"{seed} {job}")

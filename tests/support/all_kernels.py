@@ -13,7 +13,7 @@ from ketrag_fast.kernels.drawing import (
     shortest_path,
     weighted_graph,
 )
-from ketrag_fast.kernels.graphs import Concepts, Rows, concepts, fold_skeleton, pagerank
+from ketrag_fast.kernels.graphs import Rows, pagerank
 from ketrag_fast.kernels.links import Vectors, bm25, build_links, fill, walk
 from ketrag_fast.kernels.text import (
     Corpus,
@@ -32,14 +32,19 @@ from ketrag_fast.kernels.vectors import (
     NOBODY,
     Clusters,
     Codes,
-    CooccurrenceNeighbours,
-    cooccurrence_kernels,
-    cooccurrence_knn,
     cosine_knn,
     fuse_ranks,
     kmeans,
     quantise,
     top_k,
+)
+from ketrag_fast.systems.papers.kernels import (
+    Concepts,
+    CooccurrenceNeighbours,
+    concepts,
+    cooccurrence_kernels,
+    cooccurrence_knn,
+    fold_skeleton,
 )
 from tests.support.inner_kernels.centrality import betweenness, core_numbers
 from tests.support.inner_kernels.citations import CitationLinks, citation_links, edge_alphas, pass_messages

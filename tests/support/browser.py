@@ -27,6 +27,9 @@ FLAGS = (
     "--no-first-run",
     "--disable-background-networking",
     "--disable-component-update",
+    "--disable-background-timer-throttling",
+    "--disable-backgrounding-occluded-windows",
+    "--disable-renderer-backgrounding",
     "--hide-scrollbars",
     "--remote-debugging-pipe",
 )
@@ -55,6 +58,7 @@ class Browser:
         self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for part in ("Page", "Runtime", "Log", "Network"):
             self._call(f"{part}.enable")
+        self._call("Emulation.setFocusEmulationEnabled", enabled=True)  # no timer is slowed down
 
     def _call(self, method: str, **params: Any) -> Any:
         number = next(self._numbers)
@@ -63,7 +67,7 @@ class Browser:
             message["sessionId"] = self._session
         os.write(self._write, json.dumps(message).encode() + b"\0")
         while True:
-            said = self._next(30)
+            said = self._next(90)
             if said.get("id") == number:
                 if "error" in said:
                     raise AssertionError(f"{method}: {said['error']}")
@@ -112,7 +116,7 @@ class Browser:
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
 
-    def wait(self, script: str, seconds: float = 20) -> None:
+    def wait(self, script: str, seconds: float = 60) -> None:
         """Until it is true."""
         until = time.monotonic() + seconds
         while not self.value(script):
@@ -128,6 +132,29 @@ class Browser:
         about = {"key": key, "windowsVirtualKeyCode": code, **({"text": text} if text else {})}
         self._call("Input.dispatchKeyEvent", type="keyDown", **about)
         self._call("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
+
+    def drop(self, selector: str, *paths: Path) -> None:
+        """Drops files on an element, as a file manager does."""
+        x, y = self.value(
+            f"(() => {{ const box = document.querySelector({selector!r}).getBoundingClientRect();"
+            " return [box.x + box.width / 2, box.y + box.height / 2]; })()"
+        )
+        data = {"items": [], "files": [str(path) for path in paths], "dragOperationsMask": 1}
+        self.value("addEventListener('drop', () => { window.wasDropped = true; }, true)")
+        for _ in range(3):
+            for kind in ("dragEnter", "dragOver", "drop"):
+                self._call("Input.dispatchDragEvent", type=kind, x=x, y=y, data=data)
+                self.draw()  # the page has seen it
+            if self.value("window.wasDropped === true"):  # a busy browser loses some
+                break
+        self.value("delete window.wasDropped")
+
+    def draw(self) -> None:
+        """Waits for a frame, or a second: a browser on a busy machine may draw none while nothing changes."""
+        self.value(
+            "new Promise((done) => { requestAnimationFrame(() => requestAnimationFrame(() => done(1)));"
+            " setTimeout(() => done(0), 1000); })"
+        )
 
     def picture(self, path: Path) -> None:
         """What is seen, as a file."""

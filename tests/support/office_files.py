@@ -144,18 +144,56 @@ def text_row(number: int, *cells: str) -> str:
     return f'<row r="{number}">{made}</row>'
 
 
-def odt(body: str) -> bytes:
-    spaces = 'xmlns:office="o" xmlns:text="t" xmlns:table="b"'
+ODF = (
+    'xmlns:office="o" xmlns:text="t" xmlns:table="b" xmlns:draw="d" xmlns:style="s" xmlns:fo="f" '
+    'xmlns:dc="c" xmlns:presentation="p" xmlns:xlink="x"'
+)
+
+
+def odt(body: str, styles: str = "", kind: str = "text", **more: str) -> bytes:
+    """`styles` are the automatic styles, `more` further members, with `_` for the dot of their names."""
     content = (
-        f"<office:document-content {spaces}><office:body><office:text>{body}</office:text></office:body>"
+        f"<office:document-content {ODF}><office:automatic-styles>{styles}</office:automatic-styles>"
+        f"<office:body><office:{kind}>{body}</office:{kind}></office:body>"
     )
     return archive(
         {
-            "mimetype": "application/vnd.oasis.opendocument.text",
+            "mimetype": f"application/vnd.oasis.opendocument.{kind}",
             "content.xml": f"{content}</office:document-content>",
             "meta.xml": '<meta><dc:title xmlns:dc="d">Letter</dc:title></meta>',
+            **{name.replace("_", "."): body for name, body in more.items()},
         }
     )
+
+
+def odp(slides: Sequence[str], notes: Mapping[int, str], hidden: Sequence[int] = ()) -> bytes:
+    """Each slide has a title, `notes` are by the number of their slide, from 1."""
+    pages = ""
+    for number, text in enumerate(slides, 1):
+        box = f"<draw:frame><draw:text-box><text:p>{text}</text:p></draw:text-box></draw:frame>"
+        note = box.replace(text, notes[number]) if number in notes else ""
+        style = ' draw:style-name="Hidden"' if number in hidden else ""
+        pages += f"<draw:page{style}>{box}<presentation:notes>{note}</presentation:notes></draw:page>"
+    styles = (
+        '<style:style style:name="Hidden"><style:drawing-page-properties presentation:visibility="hidden"/>'
+        "</style:style>"
+    )
+    return odt(pages, styles, "presentation")
+
+
+def ods(rows: Sequence[str], styles: str = "", more: str = "") -> bytes:
+    """A spreadsheet with the sheet `S`; `more` are further sheets."""
+    return odt(f'<table:table table:name="S">{"".join(rows)}</table:table>{more}', styles, "spreadsheet")
+
+
+def ods_row(*cells: str | tuple[str, str], attributes: str = "") -> str:
+    """A row of texts, and of numbers with what the cell shows."""
+    made = ""
+    for cell in cells:
+        stored = f' office:value-type="float" office:value="{cell[0]}"' if isinstance(cell, tuple) else ""
+        text = cell[1] if isinstance(cell, tuple) else cell
+        made += f"<table:table-cell{stored}>{f'<text:p>{text}</text:p>' if text else ''}</table:table-cell>"
+    return f"<table:table-row {attributes}>{made}</table:table-row>"
 
 
 def epub(chapters: Sequence[str]) -> bytes:

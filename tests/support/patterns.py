@@ -76,7 +76,7 @@ class _Constants(dict[str, Any]):
 
 def evaluate(node: ast.expr, names: _Constants) -> Any:
     """The value of an expression over the constants of its module. NameError if it needs anything else."""
-    known: dict[str, Any] = {"__builtins__": {}}
+    known: dict[str, Any] = {"__builtins__": {"dict": dict}}
     for one in ast.walk(node):
         if isinstance(one, ast.Name):
             with suppress(KeyError, NameError):

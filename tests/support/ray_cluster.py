@@ -31,6 +31,22 @@ sys.stdin.read()
 child.kill()
 ray.shutdown()
 """
+_HOLD_NODES = """
+import os, sys
+os.environ["RAY_TMPDIR"] = sys.argv[1]  # where it writes its address, which would be that of any Ray here
+os.mkdir(os.path.join(sys.argv[1], "ray"))
+from ray.cluster_utils import Cluster
+memory = 80_000_000
+head = {"num_cpus": 0, "include_dashboard": False, "object_store_memory": memory}
+cluster = Cluster(initialize_head=True, head_node_args=head)
+for _ in range(int(sys.argv[3])):
+    cluster.add_node(num_cpus=1, object_store_memory=memory)
+cluster.wait_for_nodes()
+print(cluster.address, flush=True)
+sys.stdin.read()
+cluster.shutdown()
+"""
+"""A head without processors, and nodes of one processor each, all on this machine."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +58,8 @@ class RayCluster:
 
 
 @contextmanager
-def ray_cluster() -> Iterator[RayCluster]:
-    """Starts the cluster, and ends all its processes."""
+def ray_cluster(nodes: int = 0) -> Iterator[RayCluster]:
+    """Starts the cluster, and ends all its processes. With `nodes`, it has several and no client server."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -56,7 +72,7 @@ def ray_cluster() -> Iterator[RayCluster]:
     with tempfile.TemporaryDirectory(prefix="kr-", ignore_cleanup_errors=True) as folder:
         with Path(folder, "log").open("w") as log:
             holder = subprocess.Popen(
-                [sys.executable, "-c", _HOLD, folder, str(port)],
+                [sys.executable, "-c", _HOLD_NODES if nodes else _HOLD, folder, str(port), str(nodes)],
                 env={name: value for name, value in environment(**own).items() if name != "RAY_ADDRESS"},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

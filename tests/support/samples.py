@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import gzip
+import io
 import random
+
+import xlwt
 
 from tests.support.office_files import (
     archive,
     docx,
     epub,
     mail,
+    odp,
+    ods,
+    ods_row,
     odt,
     paragraph,
     pptx,
@@ -18,7 +24,20 @@ from tests.support.office_files import (
     word_table,
     xlsx,
 )
+from tests.support.outlook_files import message, winmail
 from tests.support.pdf_files import Page, pdf
+
+
+def workbook() -> bytes:
+    """A workbook of Excel 97."""
+    book = xlwt.Workbook()
+    sheet = book.add_sheet("S")
+    for row, cells in enumerate([("a", "b"), ("x", 7042), ("y", True)]):
+        for column, cell in enumerate(cells):
+            sheet.write(row, column, cell)
+    stream = io.BytesIO()
+    book.save(stream)
+    return stream.getvalue()
 
 
 def samples() -> dict[str, bytes]:
@@ -43,7 +62,12 @@ def samples() -> dict[str, bytes]:
         "a.xlsx": xlsx(
             {"S": [text_row(1, "a", "b"), '<row r="2"><c r="A2" t="s"><v>0</v></c></row>']}, ["x"]
         ),
+        "a.xls": workbook(),
+        "a.msg": message(),
+        "a.tnef": winmail(),
         "a.odt": odt('<text:h text:outline-level="1">H</text:h><text:p>text</text:p>'),
+        "a.ods": ods([ods_row("a", "b"), ods_row("x", ("7042", "07042")), ods_row("y", "2")]),
+        "a.odp": odp(["one", "two"], {1: "note"}),
         "a.epub": epub([html, "<h2>U</h2><p>more</p>"]),
         "a.eml": mail("Text.\n> old\n", html="<p>x</p>", attached=inner),
         "a.mbox": b"From a@b Mon May  6 07:08:09 2024\n" + mail("one") + b"\nFrom c@d x\n" + mail("two"),

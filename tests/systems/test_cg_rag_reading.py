@@ -12,10 +12,10 @@ from unicodedata import normalize
 import pytest
 
 from ketrag_fast.errors import BackendMissing, ConfigError, DocumentError
-from ketrag_fast.systems.cg_rag.citations import digest, entries, fill
-from ketrag_fast.systems.cg_rag.crossrefs import references, rst_labels, slug, starts_of
-from ketrag_fast.systems.cg_rag.resolution import Library, cited_documents, outer_key
-from ketrag_fast.systems.cg_rag.textlinks import Link, given_links, links, paths, without_code
+from ketrag_fast.systems.papers.cg_rag.citations import digest, entries, fill
+from ketrag_fast.systems.papers.cg_rag.crossrefs import references, rst_labels, slug, starts_of
+from ketrag_fast.systems.papers.cg_rag.resolution import Library, cited_documents, outer_key
+from ketrag_fast.systems.papers.cg_rag.textlinks import Link, given_links, links, paths, without_code
 from tests.support.parts import part
 
 Form = Literal["NFC", "NFD"]

@@ -9,7 +9,7 @@ import pytest
 from ketrag_fast import Settings
 from ketrag_fast.base.config.settings import catalogue
 from ketrag_fast.errors import ConfigError, ExtensionError
-from ketrag_fast.systems.ket_rag import DEFAULT, KNN, REFERENCE, SYSTEM, KetRules
+from ketrag_fast.systems.papers.ket_rag import DEFAULT, KNN, REFERENCE, SYSTEM, KetRules
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.spec.stage import fingerprint_of
 from ketrag_fast.systems.spec.system import System

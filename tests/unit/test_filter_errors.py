@@ -420,3 +420,15 @@ def test_up_to_ten_comparisons_are_tried_in_all_combinations(count: int) -> None
         ({"$or": [{"$not": {"$or": parts}}, {"b": []}]}, False),
     ):
         assert holds_always(condition_of(decided)) == holds, decided
+
+
+def test_the_package_has_the_names_of_its_modules_and_no_others() -> None:
+    """Those of `columns`, which imports NumPy, are looked up on first use."""
+    from ketrag_fast.base import filters
+    from ketrag_fast.base.filters import columns
+
+    lazy = ("Check", "ColumnReader", "Columns")
+    assert [getattr(filters, name) for name in lazy] == [getattr(columns, name) for name in lazy]
+    assert all(hasattr(filters, name) for name in filters.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'np'"):
+        _ = filters.np

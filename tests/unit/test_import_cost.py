@@ -97,7 +97,9 @@ def test_plain_commands_import_only_what_they_need(tmp_path: Path) -> None:
     def count(*arguments: str) -> int:
         return sum(name.split(".")[0] == "ketrag_fast" for name in modules(RUN, *arguments))
 
-    assert count("index", str(POLAR / "articles"), "-i", index, "-q") <= 126
+    # Among these are `systems.papers`, which lists the published systems, `records`, `packed_texts`,
+    # `local_servers`, and `systems.shared.cutting`, which an edit uses without the rest of the stage.
+    assert count("index", str(POLAR / "articles"), "-i", index, "-q") <= 133
     assert count("retrieve", "-i", index, "Who led the Fram?") <= 100
 
 

@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from ketrag_fast.query.themes import question
 from tests.support.patterns import (
     PackagePattern,
     Recipe,
@@ -172,6 +173,8 @@ BUILT_AT_RUN_TIME = {
     ("ketrag_fast.query.search", "_marks"),
     # Patterns of .gitignore files; tests/unit/readers/test_ignore_patterns.py times hostile ones.
     ("ketrag_fast.readers.ignored", "ignore_spec"),
+    # The rules of questions about the whole, which are tested below.
+    ("ketrag_fast.query.themes.question", "asks_about_the_whole"),
 }
 BOUNDED = {
     # Applied to the first 4,096 bytes of a file, and to at most 300 characters of a heading.
@@ -179,8 +182,7 @@ BOUNDED = {
     "ketrag_fast.readers.file_types _MAIL": 4_096,
     "ketrag_fast.readers.decode _DECLARED": 4_096,
     "ketrag_fast.readers.decode _XML_DECLARED": 4_096,
-    "ketrag_fast.systems.cg_rag.crossrefs slug": 300,
-    "ketrag_fast.query.themes.question asks_about_the_whole": 300,
+    "ketrag_fast.systems.papers.cg_rag.crossrefs slug": 300,
 }
 """Patterns that only get texts of a bounded length: they must be fast on these, not linear."""
 
@@ -190,6 +192,11 @@ def test_a_pattern_takes_time_in_proportion_to_the_text(pattern: PackagePattern)
     bounded = BOUNDED.get(f"{pattern.module} {pattern.name}")
     for method in application_methods(pattern):
         assert not find_slow_texts(pattern.pattern, method, bounded)
+
+
+@pytest.mark.parametrize("pattern", [pattern for _, pattern in question.RULES])
+def test_rules_of_questions_take_no_time(pattern: str) -> None:
+    assert not find_slow_texts(re.compile(pattern, re.IGNORECASE), "finditer", question.READ)
 
 
 def test_no_pattern_is_overlooked() -> None:

@@ -10,7 +10,7 @@ from ketrag_fast.models.extraction.parse import parse_reply, read_json
 from ketrag_fast.models.llms.llama.grammar import grammar_of
 from ketrag_fast.query.answer.prompt import CitationReader
 from ketrag_fast.readers.file_types import _HTML
-from ketrag_fast.systems.cg_rag.crossrefs import references
+from ketrag_fast.systems.papers.cg_rag.crossrefs import references
 from tests.support.effort import processor_seconds
 
 SECONDS = 3.0

@@ -1,10 +1,11 @@
-"""Versions of installed packages, read from the names of their folders."""
+"""Versions and sources of installed packages, read from their folders."""
 
 from __future__ import annotations
 
 import os
 import re
 import sys
+from pathlib import Path
 
 
 def installed_version(name: str) -> str | None:
@@ -34,6 +35,31 @@ def installed_version(name: str) -> str | None:
             if number and entry.endswith(".dist-info") and _normal(package) == wanted:
                 return number
     return None
+
+
+def install_command(extra: str) -> str:
+    """Return the command that installs the packages of an extra.
+
+    It names the checkout or file that this package was installed from, which pip has recorded, because its
+    name alone finds nothing on a machine that installs from a checkout.
+
+    Examples:
+        >>> install_command("server").endswith("[server]'")
+        True
+    """
+    import json
+    from importlib.metadata import PackageNotFoundError, distribution
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
+
+    try:
+        recorded = distribution("ketrag-fast").read_text("direct_url.json")
+        place = urlsplit(str(json.loads(recorded or "{}").get("url", "")))
+    except (PackageNotFoundError, OSError, ValueError, AttributeError):
+        place = urlsplit("")
+    path = Path(url2pathname(place.path))
+    source = str(path) if place.scheme == "file" and path.exists() else "ketrag-fast"
+    return f"pip install '{source}[{extra}]'"
 
 
 def _normal(name: str) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from typing import Literal, TextIO
 
 from ketrag_fast.errors import Cancelled
+from ketrag_fast.records import asdict, dataclass
 
 BAR_WIDTH = 24
 REDRAW_SECONDS = 0.1

@@ -35,8 +35,6 @@ _MOST: Final = 4_000_000
 
 def read_toml(path: Path) -> tuple[bytes, dict[str, Any]]:
     """Return the content of a TOML file, and its table. Raises FileNotFoundError, or ConfigError."""
-    import tomllib  # imported here to keep `--help` fast
-
     try:
         data = read_regular(path, _MOST)
     except FileNotFoundError:
@@ -47,6 +45,8 @@ def read_toml(path: Path) -> tuple[bytes, dict[str, Any]]:
         if error.errno == errno.EFBIG:
             raise ConfigError(f"{path} has more than {_MOST:,} bytes, too many for a settings file") from None
         raise ConfigError(f"cannot read {path}: {error.strerror}") from None
+    import tomllib  # most folders have no settings file
+
     try:
         return data, tomllib.loads(data.decode("utf-8-sig"))
     except RecursionError:

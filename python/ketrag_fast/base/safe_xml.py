@@ -5,7 +5,9 @@ Entity declarations are rejected, so nothing is expanded or fetched.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any, Final
 from xml.parsers import expat
 
@@ -14,6 +16,8 @@ from ketrag_fast.errors import DocumentError
 _DEEPEST: Final = 400
 _LONGEST_TAG: Final = 20_000_000
 """Maximum number of bytes of one tag or comment, which the parser holds as a whole."""
+_WRONG: Final = re.compile(rb"\s*<\?xml[^>\0]{0,100}encoding\s*=\s*[\"'](?:utf-?16|utf-?32|ucs-?[24])", re.I)
+"""A declaration of 16 or 32 bits for each character, in bytes that have 8: programs write it with UTF-8."""
 
 
 class Handler:
@@ -62,9 +66,18 @@ def _whole(pieces: Iterable[bytes], parser: expat.XMLParserType, name: str) -> I
         yield b"".join(held)
 
 
+def _encoding(first: bytes) -> str | None:
+    """Return the encoding of XML whose declaration may be wrong; None if the parser recognises it."""
+    if first.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    return "utf-8" if _WRONG.match(first) else None
+
+
 def steps(pieces: Iterable[bytes], handler: Handler, name: str) -> Iterator[None]:
     """Feed XML to a handler and yield after each piece, so that results can be used early."""
-    parser = expat.ParserCreate()
+    rest = iter(pieces)
+    first = next(rest, b"")
+    parser = expat.ParserCreate(_encoding(first))
     parser.buffer_text = True
     parser.buffer_size = 1 << 16
     depth = 0
@@ -94,7 +107,7 @@ def steps(pieces: Iterable[bytes], handler: Handler, name: str) -> Iterator[None
     parser.UnparsedEntityDeclHandler = refuse
     parser.ExternalEntityRefHandler = refuse
     try:
-        for piece in _whole(pieces, parser, name):
+        for piece in _whole(chain([first], rest), parser, name):
             parser.Parse(piece, False)
             yield
         parser.Parse(b"", True)

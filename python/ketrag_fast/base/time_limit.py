@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 _T = TypeVar("_T")
+_SLICE: Final = 0.5
+_COMPUTED: Final = 0.01
+"""Seconds between two looks at the processor time of the process, and those that it computes at least."""
 
 
-def in_time(call: Callable[[], _T], seconds: float) -> _T | None:
+def in_time(call: Callable[[], _T], seconds: float, busy_seconds: float = 0.0) -> _T | None:
     """Return what a call returns, or None if that takes more than some seconds; the call then goes on.
 
+    It gets at most `busy_seconds` more while this process computes: then no disk hangs, the machine is busy.
     It runs on another thread, which does not keep the process from ending. Its exception is raised.
 
     Examples:
@@ -30,6 +35,10 @@ def in_time(call: Callable[[], _T], seconds: float) -> _T | None:
     thread = threading.Thread(target=run, daemon=True, name="ketrag-limited")
     thread.start()
     thread.join(seconds)
+    end, before = time.monotonic() + busy_seconds, -1.0
+    while thread.is_alive() and time.monotonic() < end and (now := time.process_time()) > before + _COMPUTED:
+        before = now
+        thread.join(_SLICE)
     if errors:
         raise errors[0]
     return results[0] if results else None

@@ -12,7 +12,6 @@ import json
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -22,6 +21,7 @@ from ketrag_fast.base.progress import Meter, stopper
 from ketrag_fast.base.safe_io import read_regular
 from ketrag_fast.errors import ConfigError, IndexDamaged, IndexLocked, ModelMismatch
 from ketrag_fast.models.endpoint_trust import Trust
+from ketrag_fast.records import dataclass, replace
 from ketrag_fast.storage.checksum import text_digest
 from ketrag_fast.storage.copy_tables import copy_subset
 from ketrag_fast.storage.durable import discard_folder, write_json

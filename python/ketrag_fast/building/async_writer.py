@@ -11,19 +11,19 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from numpy.typing import NDArray
-
 from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.storage.array_spool import is_spooled, spool_pieces
-from ketrag_fast.storage.arrays import BLOCKS, Arrays, write_arrays
+from ketrag_fast.storage.arrays import BLOCKS, Arrays, Written, write_arrays
 from ketrag_fast.storage.durable import discard_folder, move_folder, remove_folder, sync_folder, write_json
 from ketrag_fast.storage.generation import check_stage
 from ketrag_fast.storage.io_errors import writing
 from ketrag_fast.storage.manifest import STAGE_SCHEMA, StageRecord, path_of, read_json
-from ketrag_fast.systems.spec.stage import Made, Stage
+from ketrag_fast.systems.spec.stage import Stage
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+
+    from numpy.typing import NDArray
 
 _STAGE_FILE = "stage.json"
 _LARGE = 1 << 26
@@ -58,7 +58,7 @@ class Kept:
         return self._record
 
 
-class Outputs(Mapping[str, NDArray[Any]]):
+class Outputs(Mapping[str, "NDArray[Any]"]):
     """A stage's arrays: from memory until they are written, then from the files.
 
     Arrays that the system can write out stay as they are. Those of the files are unpacked into memory, and
@@ -134,7 +134,12 @@ class StageWriter:
 
 
 def write_stage(
-    stage: Stage, fingerprint: str, folder: Path, outputs: Made, took: float, earlier: Arrays | None = None
+    stage: Stage,
+    fingerprint: str,
+    folder: Path,
+    outputs: Written,
+    took: float,
+    earlier: Arrays | None = None,
 ) -> StageRecord:
     """Write a stage's folder under a temporary name, sync it, and rename it.
 

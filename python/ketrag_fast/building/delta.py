@@ -13,11 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
-
-import numpy as np
-from numpy.typing import NDArray
 
 from ketrag_fast.base.config import build_settings
 from ketrag_fast.base.progress import Meter
@@ -30,24 +26,25 @@ from ketrag_fast.building.stages import Build
 from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.models.spending import SpendingLimit
 from ketrag_fast.readers import is_glob
+from ketrag_fast.records import dataclass, field, replace
 from ketrag_fast.storage.arrays import Arrays
 from ketrag_fast.storage.checksum import HASH_BYTES, text_digest
 from ketrag_fast.storage.checksum import fingerprint_of as fingerprint_of_hashes
-from ketrag_fast.storage.delta import BEFORE, DELTA, delta_arrays, patches_of
+from ketrag_fast.storage.delta import BEFORE, DELTA, NewDocuments, delta_arrays, patches_of
 from ketrag_fast.storage.document_table import DocumentTotals, Known
 from ketrag_fast.storage.durable import discard_folder, remove_folder
 from ketrag_fast.storage.generation import Generation, open_generation, publish
 from ketrag_fast.storage.layout import SHORT_HASH
 from ketrag_fast.storage.manifest import Manifest, StageRecord
 from ketrag_fast.systems.planning import planned_stages
-from ketrag_fast.systems.shared.hnsw_proposals import kind
-from ketrag_fast.systems.shared.units import cut_new_documents
-from ketrag_fast.systems.shared.vectors import encode_new
+from ketrag_fast.systems.shared.cutting import cut_rows
 from ketrag_fast.systems.spec.documents import Documents
 from ketrag_fast.systems.spec.stage import DOCUMENTS, Stage, StageContext, fingerprint_of
 from ketrag_fast.types import BuildReport, Document, Failure, StageReport
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from ketrag_fast.models.embedders.build_model import VectorSource
 
 STAGES: Final = ("units", "links")
@@ -55,11 +52,17 @@ WITH_MODEL: Final = (*STAGES, "vectors", "unit_search", "sentence_vectors")
 """The stages of an index that is changed by a delta, without a model and with one."""
 _NOTHING: Final = StageRecord("", 0, "", 0.0, {})
 LEAST: Final = 2_000
-"""Units of the smallest index that is changed by a delta."""
+"""Units of the smallest index that `ketrag index` changes by a delta.
+
+A smaller one is computed as a whole in 0.05 s. Before a query, the smallest is changed by a delta, too,
+because that needs no NumPy, whose import takes 0.1 s.
+"""
 MOST: Final = 4_096
 """Documents of a delta, removed and new ones, before it is folded into a new base."""
 RECENT: Final = 128
 """Documents from which a delta is no longer rewritten with each change, but followed by another one."""
+_HEAD: Final = 8
+"""Bytes of a hash by which a document is looked for."""
 _FEW: Final = 32
 """Documents that are looked for one by one among all documents."""
 
@@ -99,7 +102,7 @@ class Deltas:
         self._stages = stages
         self._names = tuple(stage.name for stage in stages)
         self._model = model
-        self._contents = build.tables.contents()
+        self._contents = build.tables.content_bytes()
         self._characters = build.tables.characters()
         self._source: VectorSource | None = None
         """The model that encoded new documents, closed."""
@@ -232,7 +235,7 @@ class Deltas:
         self._tables.add_sources([("documents", "documents", "")])
         source = self._tables.program_source() or 0
         is_last = source == max(row.number for row in self._tables.sources())
-        end = len(self._contents) if is_last else self._tables.count_through(source)
+        end = len(self._contents) // HASH_BYTES if is_last else self._tables.count_through(source)
         return source, end, self._tables.last_place(source) + 1
 
     def difference(self) -> DocumentChanges | None:
@@ -240,17 +243,10 @@ class Deltas:
 
         Returns None if the documents that stay are in another order, or too many others changed.
         """
-        published = np.ascontiguousarray(self._base.stages["units"]["document_hashes"])
-        rows = _positions(published, np.ascontiguousarray(self._tables.contents()[:, :SHORT_HASH]))
-        if rows is None:
-            return None
-        count, kept, new = len(published), rows[rows >= 0], np.flatnonzero(rows < 0)
-        if (np.diff(kept) <= 0).any() or self._published() + count - len(kept) + len(new) > MOST:
-            return None
-        following = np.append(kept, count)[np.cumsum(rows >= 0)[new]]
-        names = self._tables.ids_at(new.tolist())
-        gone = set(np.setdiff1d(np.arange(count), kept).tolist())
-        return DocumentChanges(gone, dict(zip(names, following.tolist(), strict=True)))
+        from ketrag_fast.building.delta_difference import difference
+
+        found = difference(self._base, self._tables, MOST - self._published())
+        return None if found is None else DocumentChanges(*found)
 
     def _published(self) -> int:
         """Return the number of documents that the published delta changes."""
@@ -261,37 +257,37 @@ class Deltas:
 
         Returns None if the hashes of two documents begin alike, or the published ones are others.
         """
+        contents = [bytes.fromhex(one.content) for one in known.values()]
         if len(known) > _FEW:
-            wanted = np.frombuffer(b"".join(bytes.fromhex(one.content) for one in known.values()), np.uint8)
-            found = _positions(self._contents, wanted.reshape(len(known), -1))
-            every = [-1] * len(known) if found is None else found.tolist()
+            from ketrag_fast.building.delta_difference import rows_of
+
+            every = rows_of(self._contents, contents) or [-1] * len(known)
         else:
-            every = [self._row(one) for one in known.values()]
+            every = [self._row(content) for content in contents]
         rows = dict(zip(known, every, strict=True))
         return rows if all(self._is_at(rows[name], one) for name, one in known.items()) else None
 
-    def _row(self, stored: Known) -> int:
+    def _row(self, content: bytes) -> int:
         """Return the number of a document in the tables; -1 if another one's hash begins alike."""
-        head = np.frombuffer(bytes.fromhex(stored.content), np.uint64)[0]
-        found = np.flatnonzero(self._contents.view(np.uint64)[:, 0] == head)
-        return int(found[0]) if len(found) == 1 else -1
+        head, rows, at = content[:_HEAD], [], self._contents.find(content[:_HEAD])
+        while at >= 0:
+            if at % HASH_BYTES == 0:
+                rows.append(at // HASH_BYTES)
+            at = self._contents.find(head, at + 1)
+        return rows[0] if len(rows) == 1 else -1
 
     def _is_at(self, row: int, stored: Known) -> bool:
         """Return whether a published row is that of a document."""
-        if row < 0:
-            return False
-        start, stop = row * SHORT_HASH, (row + 1) * SHORT_HASH
-        published = self._base.stages["units"].read_bytes("document_hashes", start, stop)
-        return published.tobytes() == bytes.fromhex(stored.content)[:SHORT_HASH]
+        hashes = self._base.stages["units"].columns["document_hashes"]
+        return 0 <= row < len(hashes) and bytes(hashes[row]) == bytes.fromhex(stored.content)[:SHORT_HASH]
 
     def _totals(self, changed: DocumentChanges) -> DocumentTotals:
         """Return what depends on all documents after `apply` changed them, without reading them again."""
         now, at = [], 0
         for row, content in sorted([*changed.come, *((row, "") for row in changed.gone)], key=_before_row):
-            now.append(self._contents[at:row])
-            now.append(np.frombuffer(bytes.fromhex(content), np.uint8).reshape(-1, HASH_BYTES))
+            now += [self._contents[at * HASH_BYTES : row * HASH_BYTES], bytes.fromhex(content)]
             at = row if content else row + 1
-        hashes = np.concatenate([*now, self._contents[at:]])
+        hashes = b"".join([*now, self._contents[at * HASH_BYTES :]])
         return DocumentTotals(hashes, fingerprint_of_hashes(hashes), self._characters + changed.grown)
 
     def _write(self, changed: DocumentChanges, fingerprint: Callable[[], str]) -> StageRecord | None:
@@ -304,16 +300,27 @@ class Deltas:
         new = sorted(changed.new, key=lambda name: (changed.new[name], known[name].source, known[name].place))
         documents = Documents.of(self._tables, new, cut=settings.cut == "sentences")
         context = StageContext(Meter(DELTA, self._build.callback, "documents"), settings.threads)
-        cut = cut_new_documents(documents, settings, context, self._base.stages["units"])
+        published = self._base.stages["units"]
+        cut, _ = cut_rows(
+            documents,
+            settings,
+            context.threads,
+            context.report,
+            metadata="document_metadata_offsets" in published,
+            lines="unit_lines" in published,
+        )
         encoded: Mapping[str, NDArray[Any]] = {}
         if self._model is not None:
+            from ketrag_fast.systems.shared.vectors import encode_new  # it imports NumPy
+
             with _open_source(self._build) as self._source:
-                encoded = encode_new(documents, cut, settings, replace(context, model=self._source))
+                model = replace(context, model=self._source)
+                encoded = encode_new(documents, cut.arrays(keep=True), settings, model)
         found = patches_of(
             {stage: self._base.stages[stage] for stage in self._names},
-            np.array(sorted(changed.gone), np.uint32),
-            np.array([changed.new[name] for name in new], np.uint32),
-            {**cut, **encoded},
+            sorted(changed.gone),
+            [changed.new[name] for name in new],
+            NewDocuments(cut, documents.hash_bytes(), encoded),
             settings.language,
             self._behind(),
         )
@@ -339,7 +346,7 @@ class Deltas:
         A document without metadata takes the two bytes of an empty object, and any other more.
         """
         sizes = {name: length for name, _, _, _, length in found[0]}
-        count = len(self._contents) - len(changed.gone) + len(changed.new)
+        count = len(self._contents) // HASH_BYTES - len(changed.gone) + len(changed.new)
         return sizes.get("units.document_metadata_blob") == len("{}") * count
 
     def publish(self, record: StageRecord) -> Manifest:
@@ -367,8 +374,8 @@ class _NeedsWhole(Exception):
     """A change that a delta cannot hold; it undoes what was done in the tables."""
 
 
-def start_deltas(build: Build) -> Deltas | None:
-    """Prepare to store a change as a delta; None if the index is too small or has other stages."""
+def start_deltas(build: Build, least: int | None = None) -> Deltas | None:
+    """Prepare to store a change as a delta; None if the index has too few units, or other stages."""
     settings, base = build.settings, build.base
     if base is None or settings.llm not in (None, "none") or settings.verify == "sizes":
         return None
@@ -384,11 +391,13 @@ def start_deltas(build: Build) -> Deltas | None:
     if build.tables.fingerprint() != documents:
         return None  # a build changed the tables and was stopped
     units = published.stages["units"].files["unit_tokens"].shape[0]
-    if units < LEAST:
+    if units < (LEAST if least is None else least):
         return None
     model = None
     if names == WITH_MODEL:
         model = _known_model(build, base)
+        from ketrag_fast.systems.shared.hnsw_proposals import kind  # it imports NumPy
+
         if model is None or kind(units + MOST, settings, settings.ann_from):
             return None
     elif any(stage.look is not None or stage.variant is not None for stage in stages):
@@ -431,18 +440,3 @@ def _before_row(change: tuple[int, str]) -> tuple[int, bool]:
     """Return a key by which what comes before a row precedes the row, which goes."""
     row, content = change
     return row, not content
-
-
-def _positions(hashes: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.int64] | None:
-    """Return the row of each of `wanted` among `hashes`, or -1; None if two of these begin alike."""
-    heads, tails = (hashes.view(np.uint64)[:, column] for column in (0, 1))
-    order = np.argsort(heads)
-    ordered = heads[order]
-    if (ordered[1:] == ordered[:-1]).any():
-        return None
-    if not len(order):
-        return np.full(len(wanted), -1, np.int64)
-    own = wanted.view(np.uint64)
-    rows = order[np.minimum(np.searchsorted(ordered, own[:, 0]), len(order) - 1)]
-    same = (heads[rows] == own[:, 0]) & (tails[rows] == own[:, 1])
-    return np.where(same, rows, -1)

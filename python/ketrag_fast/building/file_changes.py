@@ -10,17 +10,18 @@ import os
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast.base.globs import is_glob
+from ketrag_fast.records import dataclass, field
 from ketrag_fast.storage.known_files import KnownFile, digests_of, is_hidden_by_error, is_missing, size_of
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.source_files import base_of, root_of
 from ketrag_fast.storage.source_trust import source_trust
 
 if TYPE_CHECKING:
+    from ketrag_fast.building.touched import Compared
     from ketrag_fast.readers.ignored import Ignored
     from ketrag_fast.storage.source_table import SourceRow, SourceTable
 
@@ -77,12 +78,18 @@ class FileChanges:
         keys: The rows that differ, by which the changes are looked up again under the lock of the builder.
         refused: Why some sources may not be read; None if all may be.
         is_published: Whether the stored documents are published; a killed build leaves some that are not.
+        is_behind: Whether a build that is running has stored documents, and has not published them yet.
+        same: Files with other times and the content that they had, each with what is known of it now.
+        uncompared: The number of files with other times whose contents were not compared in time.
     """
 
     sources: tuple[SourceChanges, ...] = ()
     keys: tuple[RowKey, ...] = ()
     refused: str | None = None
     is_published: bool = True
+    is_behind: bool = False
+    same: tuple[tuple[KnownFile, bytes], ...] = ()
+    uncompared: int = 0
 
     @property
     def needs_all(self) -> bool:
@@ -91,11 +98,17 @@ class FileChanges:
 
 
 def find_changes(
-    tables: SourceTable, settings: Mapping[str, Any], keys: Sequence[RowKey] | None = None
+    tables: SourceTable,
+    settings: Mapping[str, Any],
+    keys: Sequence[RowKey] | None = None,
+    *,
+    compare_seconds: float | None = None,
 ) -> FileChanges | None:
     """Return what has changed in the sources; with `keys`, among these rows.
 
-    `settings` are those with which the sources were read. Returns None if nothing is known of the files.
+    `settings` are those with which the sources were read. With `compare_seconds`, the contents of files with
+    other times and the same size are compared in about that time; else such files count as changed.
+    Returns None if nothing is known of the files.
     """
     if not tables.has_known_files():
         return None
@@ -105,10 +118,15 @@ def find_changes(
     sources = {row.number: row for row in every_source if trust.allows(row.spec)}
     if not sources:
         return FileChanges(refused=refused)
-    found = tables.changed_files(sources, keys)
+    found = tables.changed_files(sources, keys, separate=compare_seconds is not None)
     follow = bool(settings.get("follow_links"))
     roots = {number: root_of(row.spec, follow=follow) for number, row in sources.items()}
-    if found is None:
+    compared: Compared | None = None
+    if found is not None and found.touched and compare_seconds is not None:
+        from ketrag_fast.building.touched import compare_touched  # imported here because it is rare
+
+        compared = compare_touched(tables, found.touched, roots, compare_seconds)
+    if found is None or (found.touched and compared is None):
         every = {
             number: SourceChanges(row, roots[number], 0, False, needs_all=True)
             for number, row in sources.items()
@@ -132,6 +150,8 @@ def find_changes(
             unsettled[row.source].append((row, stat))
         else:
             own.changed.append((row, stat))
+    for row, stat in () if compared is None else compared.changed:
+        every[row.source].changed.append((row, stat))
     for number, own in every.items():
         digests = digests_of([row.path for row, _ in unsettled[number]], own.root)
         pairs = zip(unsettled[number], digests, strict=True)
@@ -144,7 +164,11 @@ def find_changes(
     )
     rows = [row for one in changed for row in (*(row for row, _ in one.changed), *one.gone)]
     rows += [row for one in changed for row, _ in one.folders]
-    return FileChanges(changed, tuple((row.source, row.place) for row in rows), refused)
+    keys = tuple((row.source, row.place) for row in rows)
+    if compared is None:
+        return FileChanges(changed, keys, refused)
+    left = len(found.touched) - compared.count
+    return FileChanges(changed, keys, refused, same=tuple(compared.same), uncompared=left)
 
 
 def _look_at(own: SourceChanges, tables: SourceTable, settings: Mapping[str, Any]) -> None:
@@ -155,12 +179,26 @@ def _look_at(own: SourceChanges, tables: SourceTable, settings: Mapping[str, Any
         own.changed, own.gone, own.folders = [], [], []
     elif not own.is_known:
         own.needs_all = True
+        own.new = _listed(own, settings)
     elif is_glob(spec):
         _compare_glob(own, tables, settings)
     elif own.folders:
         _list_again(own, tables, settings)
     if any(is_hidden_by_error(row.path) for row in own.gone):
         own.needs_all = True
+
+
+def _listed(own: SourceChanges, settings: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return ids and paths of all files of a source of which nothing is known."""
+    from ketrag_fast.errors import DocumentError
+    from ketrag_fast.readers.files import find
+
+    follow, gitignore = bool(settings.get("follow_links")), bool(settings.get("gitignore", True))
+    try:
+        files = find(own.source.spec, follow=follow, exclude=settings.get("exclude"), gitignore=gitignore)
+    except (OSError, DocumentError):  # the build reports it
+        return []
+    return [(name, str(path)) for name, path in files.files]
 
 
 def _compare_glob(own: SourceChanges, tables: SourceTable, settings: Mapping[str, Any]) -> None:
@@ -210,8 +248,10 @@ def _add_new(
     """Add the files of a folder that are not known."""
     ignored: tuple[Ignored, str] | None = None
     for entry in entries:
-        if entry.name == ".gitignore" and settings.get("gitignore", True) and entry.name not in folders:
-            own.needs_all = True
+        if entry.name.startswith(".") and settings.get("gitignore", True) and entry.name not in folders:
+            from ketrag_fast.readers.ignored import IGNORE_FILES  # imported here because it is rare
+
+            own.needs_all |= entry.name in IGNORE_FILES
         if entry.name.startswith(".") or entry.name in folders:
             continue
         if ignored is None:
@@ -242,18 +282,15 @@ def _ignored_in(own: SourceChanges, folder: str, settings: Mapping[str, Any]) ->
     for part in ("", *parts):
         here, prefix = (here / part, f"{prefix}{part}/") if part else (here, prefix)
         if settings.get("gitignore", True):
-            ignored = ignored.within(here, prefix, own.root)
+            ignored, _ = ignored.within(here, prefix, own.root)
     return ignored, prefix
 
 
 def bytes_of(changes: FileChanges) -> int:
-    """Return the size of the files that must be read, in bytes. Files that were only touched are hashed."""
+    """Return the size of the files that must be read, in bytes."""
     found = 0
     for one in changes.sources:
-        touched = [row for row, stat in one.changed if row.size == size_of(stat)]
-        found += sum(size_of(stat) for row, stat in one.changed if row.size != size_of(stat))
-        digests = digests_of([row.path for row in touched], one.root)
-        found += sum(row.size for row, digest in zip(touched, digests, strict=True) if row.digest != digest)
+        found += sum(size_of(stat) for _, stat in one.changed)
         for _, path in one.new:
             try:
                 found += os.stat(path).st_size  # noqa: PTH116 - of a path as text

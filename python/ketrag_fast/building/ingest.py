@@ -8,13 +8,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import fnmatch
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
@@ -41,9 +39,9 @@ from ketrag_fast.building.sources import (
     split_sources,
 )
 from ketrag_fast.errors import Cancelled, DocumentError, InputError
-from ketrag_fast.kernels.text import pack
 from ketrag_fast.readers import FORMATS, is_glob
 from ketrag_fast.readers.file_types import BY_SUFFIX
+from ketrag_fast.records import dataclass, field, replace
 from ketrag_fast.storage.array_spool import require_space
 from ketrag_fast.storage.checksum import hash_purged_id, metadata_json
 from ketrag_fast.storage.document_table import Known
@@ -144,7 +142,7 @@ def begin_change(tables: Tables, change: Change, settings: Settings) -> Beginnin
         earlier = tables.settings()
         tables.set_settings(build_settings(settings))
         if change.others == "read" and not tables.sources():
-            change = dataclasses.replace(change, sources=list_given(change.sources))
+            change = replace(change, sources=list_given(change.sources))
             paths, documents = split_sources(change.sources)
             if paths and documents is None:
                 registered = [task.row.number for task in list_sources(tables, paths, None, change.others)]
@@ -233,13 +231,14 @@ def change_documents(
         _require_disk_space(tables, tasks, settings)
         known = tables.known()
         for name in tables.altered().values() if rebuild else ():
-            known[name] = dataclasses.replace(known[name], content="")
+            known[name] = replace(known[name], content="")
         tables.drop_invalid_files()
         is_new = settings.shard is not None or rebuild
         comparison = SourceComparison(
             *(known, tables.removed(), settings, meter, tables.known_files()),
             is_new=is_new,
             thorough=change.thorough,
+            tables=tables,
         )
         comparison.has_several = sum(task.row.kind == "path" for task in tasks) > 1
         done = Ingested()
@@ -360,7 +359,7 @@ def _apply_all(tables: Tables, steps: Iterable[Step], done: Ingested, ahead: Seq
             tables.insert_batch(step.batch, step.contents, step.source, step.place)
             done.added += len(step.batch)
             for one in ahead:
-                one.add(step.batch.packed, step.contents, {})
+                one.add(step.batch.packed, step.contents, step.batch.located)
             continue
         if isinstance(step, DocumentChange) and step.key is None:
             new.append((step.document, step.source, step.place, step.content))
@@ -384,6 +383,10 @@ def _apply_all(tables: Tables, steps: Iterable[Step], done: Ingested, ahead: Seq
 
 def _send_ahead(ahead: Sequence[Ahead], documents: Sequence[Document], contents: Sequence[str]) -> None:
     """Pass new documents on."""
+    if not ahead:
+        return
+    from ketrag_fast.kernels.text import pack
+
     columns = {
         "id": pack([document.id for document in documents]),
         "title": pack([document.title for document in documents]),

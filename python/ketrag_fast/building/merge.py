@@ -12,7 +12,6 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -45,6 +44,7 @@ from ketrag_fast.errors import (
 )
 from ketrag_fast.models.endpoint_trust import Trust, endpoints_of
 from ketrag_fast.models.llms.registry import HEURISTIC, NONE
+from ketrag_fast.records import replace
 from ketrag_fast.storage.copy_tables import new_tables
 from ketrag_fast.storage.durable import json_bytes, replace_file, sync_folder
 from ketrag_fast.storage.generation import (

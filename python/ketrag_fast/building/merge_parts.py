@@ -10,7 +10,6 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -25,6 +24,7 @@ from ketrag_fast.building.reuse import HASHES, UNITS
 from ketrag_fast.errors import ConfigError, DocumentError, IndexDamaged, IndexMissing, ModelMismatch
 from ketrag_fast.models.embedders.fingerprint import Identity, closeness
 from ketrag_fast.models.embedders.protocol import least_cosine
+from ketrag_fast.records import dataclass
 from ketrag_fast.storage.copy_tables import Place
 from ketrag_fast.storage.document_table import Known
 from ketrag_fast.storage.generation import MANIFEST, current_number, open_generation

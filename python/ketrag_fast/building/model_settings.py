@@ -4,9 +4,9 @@ Settings and model are checked against those that the index was built with. Whic
 
 * `llm` is given (flag, environment, file, `Settings`): this reader handles chunks without a stored reply.
 * `llm` is not given, and the system requires a reader: the rules (`heuristic`) read.
-* `llm` is not given otherwise: the index keeps its skeleton from the stored replies; new core chunks are
+* `llm` is not given otherwise: the index keeps the entities of the stored replies; new core chunks are
   pending. If the stored reader is `heuristic`, which costs nothing, it reads them immediately.
-* `llm` is `none`: no model is called, and the skeleton is kept, because it may have taken hours. Only a
+* `llm` is `none`: no model is called, and the entities are kept, because they may have taken hours. Only a
   rebuild with `none` drops it.
 * The reader of a first build that was stopped reads on.
 * A partial build calls no model and publishes the replies that the last reader has produced so far.
@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -27,6 +26,7 @@ from ketrag_fast.errors import ConfigError, ModelMismatch
 from ketrag_fast.models.endpoint_trust import Trust
 from ketrag_fast.models.llms.registry import HEURISTIC, NONE, parse_spec, require_file
 from ketrag_fast.models.spending import SpendingLimit
+from ketrag_fast.records import dataclass
 from ketrag_fast.storage.generation import Generation
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.index_settings import check_embedder, settings_of, spec_here, to_build_on, with_modes
@@ -241,7 +241,7 @@ def failed_chunks(reading: Reading | None) -> list[Failure]:
 
 
 def reading_warnings(reading: Reading | None, plan: ReadingPlan, base: Generation | None) -> list[str]:
-    """Return warnings about an incomplete skeleton."""
+    """Return warnings about chunks that were not read."""
     if reading is None:
         return []
     outcome, reader = reading.total, reading.reader
@@ -273,6 +273,6 @@ def _replaced_reader(base: Generation, key: str, read: int) -> list[str]:
     if before <= read:
         return []
     return [
-        f"the previous skeleton came from {before:,} chunks read by {spec}; its replies are stored: "
+        f"the previous entities came from {before:,} chunks read by {spec}; its replies are stored: "
         f"`--llm {spec}` restores it without a call"
     ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from ketrag_fast.base.progress import Callback, Limited, Meter
 from ketrag_fast.building.ingest import Change, change_documents
 from ketrag_fast.building.model_settings import settings_for
 from ketrag_fast.building.sources import list_given
+from ketrag_fast.records import dataclass, replace
 from ketrag_fast.storage.generation import newest_whole
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock

@@ -1,4 +1,4 @@
-"""Computing the vectors of an index again: with another embedding model, or because its format is older.
+"""Computing the vectors of an index again, with another embedding model or the same one.
 
 The documents and every stage that does not depend on vectors stay as they are, and no source is read. The new
 vectors go to `work/` and to the vector cache; readers use the old generation until the new one is published.
@@ -17,20 +17,17 @@ from ketrag_fast.base.progress import Callback, Limited
 from ketrag_fast.building.ingest import as_they_are
 from ketrag_fast.building.model_settings import plan_reading, settings_for, stored_identity
 from ketrag_fast.building.reports import remember
-from ketrag_fast.building.runner import BuildOptions, build
 from ketrag_fast.building.stages import Build
 from ketrag_fast.errors import IndexMissing, ModelMismatch
 from ketrag_fast.models.embedders.build_model import VectorSource
 from ketrag_fast.models.embedders.fingerprint import Identity, require_same
 from ketrag_fast.models.endpoint_trust import Trust
 from ketrag_fast.storage.durable import discard_folder
-from ketrag_fast.storage.earlier_format import upgrade_format
 from ketrag_fast.storage.generation import finish_publication, newest_whole, prune
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock
 from ketrag_fast.storage.tables import Tables
-from ketrag_fast.systems.planning import Planner, stages_on
-from ketrag_fast.systems.shared import VECTORS
+from ketrag_fast.systems.planning import Planner
 from ketrag_fast.systems.spec.stage import Stage
 from ketrag_fast.types import BuildReport
 
@@ -91,25 +88,6 @@ def reembed(
             remember(tables, report)
         prune(layout, chosen.keep_generations, chosen.keep_days)
     return report
-
-
-def upgrade(
-    path: str | os.PathLike[str],
-    stages: Sequence[Stage] | Planner,
-    settings: Settings,
-    *,
-    progress: Callback | None = None,
-) -> BuildReport:
-    """Upgrade the index of the previous format at `path`: its vectors are lost, and computed again.
-
-    Only the embedder and the run settings of `settings` count. Raises IndexMissing, IndexIncompatible for
-    other formats, and what `runner.build` raises.
-    """
-    layout = Layout(Path(path))
-    layout.require()
-    with builder_lock(layout):
-        upgrade_format(layout, stages_on(VECTORS.name))
-    return build(path, (), stages, _embedding_settings(settings), BuildOptions(others="keep"), progress)
 
 
 def _embedding_settings(settings: Settings) -> Settings:

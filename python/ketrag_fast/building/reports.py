@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.base.config import Settings
+from ketrag_fast.base.installed import install_command
 from ketrag_fast.storage.manifest import StageRecord
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.planning import AUTO, needs_reader, sizes_of
@@ -75,7 +76,7 @@ def _missing_hnswlib(counts: Mapping[str, int], choice: str, least: int) -> str 
         return None
     return (
         f"hnswlib is not installed, so {' and '.join(many)} are searched by an exact scan "
-        "(pip install 'ketrag-fast[ann]', then ketrag index --rebuild; or -o ann=exact)"
+        f"({install_command('ann')}, then ketrag index --rebuild; or -o ann=exact)"
     )
 
 

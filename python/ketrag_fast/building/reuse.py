@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.building.async_writer import sound
-from ketrag_fast.storage.array_spool import ArraySpool, scratch_folder
 from ketrag_fast.storage.arrays import Arrays
 from ketrag_fast.storage.checksum import text_digest
 from ketrag_fast.storage.delta import DELTAS
 from ketrag_fast.storage.generation import Generation
 from ketrag_fast.storage.manifest import content_digest
-from ketrag_fast.systems.shared.units import JoinedUnits
 from ketrag_fast.systems.spec.documents import Documents
 from ketrag_fast.systems.spec.stage import DOCUMENTS, Earlier, Stage, fingerprint_of
 
@@ -143,6 +141,9 @@ class MergedBefore:
         found = [units for part in self._parts if (units := part.units()) is not None]
         if len(found) < len(self._parts) or any("location_indptr" in units for units in found):
             return None
+        from ketrag_fast.storage.array_spool import ArraySpool, scratch_folder  # few builds join parts
+        from ketrag_fast.systems.shared.units import JoinedUnits
+
         with scratch_folder(self._scratch) as folder, ArraySpool(folder) as spool:
             joined = JoinedUnits(spool)
             for arrays in found:

@@ -9,7 +9,6 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -32,6 +31,7 @@ from ketrag_fast.building.sources import Others, Sources, absolute, list_given
 from ketrag_fast.building.stages import Build
 from ketrag_fast.errors import Cancelled, KetragError, StorageFailed
 from ketrag_fast.models.endpoint_trust import Trust
+from ketrag_fast.records import dataclass, replace
 from ketrag_fast.storage.durable import discard_contents, discard_folder, sync_folder
 from ketrag_fast.storage.generation import (
     Generation,
@@ -106,7 +106,7 @@ def build(
     sources: Sources,
     stages: Sequence[Stage] | Planner,
     settings: Settings | None = None,
-    options: BuildOptions = BuildOptions(),
+    options: BuildOptions = BuildOptions(),  # noqa: B008 - it is frozen
     progress: Callback | None = None,
 ) -> BuildReport:
     """Build the index at `path`, or update it from its sources.
@@ -160,7 +160,7 @@ def build(
             if is_current and options.may_be_delta:
                 from ketrag_fast.building.delta import start_deltas
 
-                deltas = start_deltas(work)
+                deltas = start_deltas(work, 0) if options.refresh else start_deltas(work)
             small = None if deltas is None else deltas.change_documents(beginning.change)
             if small is not None:
                 return _finish_delta(work, small, noted)

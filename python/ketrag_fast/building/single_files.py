@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, overload
 
@@ -14,6 +13,7 @@ from ketrag_fast.building.sources import SourceTask, read_jobs, sandbox_pool
 from ketrag_fast.building.unchanged import FileLedger, escaped_id, is_repeated, reader_number
 from ketrag_fast.readers import SourceFiles
 from ketrag_fast.readers.sandbox import Apart
+from ketrag_fast.records import replace
 from ketrag_fast.storage.document_table import Known
 from ketrag_fast.storage.known_files import GAP, KnownFile
 from ketrag_fast.storage.tables import Tables
@@ -59,7 +59,7 @@ class SingleFiles:
     def __init__(self, tables: Tables, changes: FileChanges, settings: Settings, meter: Meter) -> None:
         self._tables, self._changes = tables, changes
         self.known = ChangedDocuments(tables)
-        self.comparison = SourceComparison(self.known, tables.removed(), settings, meter, ())
+        self.comparison = SourceComparison(self.known, tables.removed(), settings, meter, (), tables=tables)
         self._settings = settings
         self._documents: dict[str, list[str]] = {}
         self._refused = {note.document for note in tables.notes_of_files() if is_repeated(note)}

@@ -6,10 +6,9 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.base.config.settings import Shards, shards_of
@@ -33,14 +32,16 @@ from ketrag_fast.building.unchanged import (
     escaped_id,
     reader_number,
 )
-from ketrag_fast.errors import Cancelled, DocumentError
+from ketrag_fast.errors import Cancelled, DocumentError, IndexDamaged
 from ketrag_fast.readers import ALONE, Item, SourceFile, SourceFiles, is_glob, single
 from ketrag_fast.readers.file_types import BY_SUFFIX
 from ketrag_fast.readers.sandbox import Apart
+from ketrag_fast.records import dataclass, replace
 from ketrag_fast.storage.checksum import PURGED, hash_purged_id
 from ketrag_fast.storage.document_table import Known
 from ketrag_fast.storage.known_files import (
     AGAIN,
+    NO_DIGEST,
     KnownFile,
     is_hidden_by_error,
     is_missing,
@@ -52,8 +53,15 @@ from ketrag_fast.storage.source_table import SourceRow
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.documents import ENCODING, FORMAT, NOTES, DocumentBatch
 
+if TYPE_CHECKING:
+    from ketrag_fast.storage.tables import Tables
+
 _LONGEST_NAME: Final = 40
-_WITH_PARTS: Final = frozenset(("gzip", "zip", "mail", "mbox", "xlsx", "old office"))
+_NAMELESS: Final = frozenset(("pdf", "docx", "pptx", "odt", "odp", "epub", "rtf"))
+"""Kinds of files that are slow to parse, have one document, and do not take its title from their names."""
+_WITH_PARTS: Final = frozenset(
+    ("gzip", "zip", "mail", "mbox", "outlook", "winmail", "xlsx", "xls", "ods", "old office")
+)
 """Kinds of files whose parts become documents with the id `FILE/PART`."""
 
 
@@ -128,8 +136,12 @@ class SourceComparison:
         *,
         is_new: bool = False,
         thorough: bool = False,
+        tables: Tables | None = None,
     ) -> None:
-        """Compare with the files `before`; with `is_new`, read all files, with `thorough`, hash them."""
+        """Compare with the files `before`; with `is_new`, read all files, with `thorough`, hash them.
+
+        With `tables`, a new file with the content of a known one takes over its document.
+        """
         self.known = known
         self.removed = removed
         self.settings = settings
@@ -149,6 +161,7 @@ class SourceComparison:
         self.unsure: list[Failure] = []
         self.read_by: dict[str, int] = {}
         self.passed_over = self.elsewhere = 0
+        self.tables = None if is_new else tables
         self._meter, self._thorough = meter, thorough
         self._ids = UniqueIds(lambda name: known[name].source if name in known else None)
         self._bytes = 0
@@ -266,6 +279,8 @@ class SourceComparison:
         state = ledger.files[file.id]
         if file.id in selection.reused:
             return (yield from self._keep_file(task, place, state))
+        if file.id in selection.renamed:
+            items = (selection.renamed[file.id],)
         failed, passed_over = len(self.failures), self.passed_over
         noted = len(self.skipped), len(self.unsure)
         for batch in items:
@@ -476,6 +491,7 @@ class ComparedFiles(FileSelection):
         task: The source and what is done with it.
         ledger: The files, with what is known of them.
         reused: Ids of the files whose stored documents stay, without reading them.
+        renamed: Documents of new files that have the content of a known file, by id.
     """
 
     def __init__(
@@ -485,6 +501,7 @@ class ComparedFiles(FileSelection):
         self.task = task
         self.ledger = ledger
         self.reused: set[str] = set()
+        self.renamed: dict[str, Document] = {}
         self._comparison = comparison
 
     def is_repeated(self, path: str) -> bool:
@@ -513,9 +530,39 @@ class ComparedFiles(FileSelection):
                 why = file.failure(why_unreadable(file))
                 state.notes = [_staying(why, len(state.documents))]
         else:
-            return False
+            return state.row is None and self._is_renamed(file)
         self.reused.add(file.id)
         return True
+
+    def _is_renamed(self, file: SourceFile) -> bool:
+        """Return whether a new file has the content of a known one, whose document it then takes over.
+
+        This is for formats that are slow to parse, and whose document does not depend on the file's name.
+        """
+        tables, suffix = self._comparison.tables, file.path.suffix.lower()
+        if tables is None or BY_SUFFIX.get(suffix) not in _NAMELESS:
+            return False
+        digest = self.ledger.digest_of(file.id)
+        for row in tables.files_with(digest) if digest not in (b"", NO_DIGEST) else ():
+            is_alike = row.reader == self.ledger.reader and not row.notes
+            document = (
+                self._document_of(tables, row) if is_alike and row.path.lower().endswith(suffix) else None
+            )
+            if document is not None:
+                self.renamed[file.id] = replace(document, id=file.id)
+                return True
+        return False
+
+    def _document_of(self, tables: Tables, row: KnownFile) -> Document | None:
+        """Return the document of a known file, unless it was changed in this build or is damaged."""
+        try:
+            found = tables.document_of_file(row)
+        except IndexDamaged:
+            return None
+        known = self._comparison.known
+        if found is None or (row.file in known and known[row.file].content != found[0].content):
+            return None
+        return found[1]
 
     def is_reported(self, path: Path) -> bool:
         """Return whether the change names the file, or its whole source."""

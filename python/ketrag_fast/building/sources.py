@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -19,6 +18,7 @@ from ketrag_fast.readers.ignored import leaves_out as leaves_out
 from ketrag_fast.readers.ignored import reason
 from ketrag_fast.readers.sandbox import UNCHANGED, Apart, ReadJob
 from ketrag_fast.readers.titles import cut_title
+from ketrag_fast.records import dataclass, replace
 from ketrag_fast.storage.checksum import content_of
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.source_files import base_of, root_of

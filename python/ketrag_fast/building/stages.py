@@ -10,11 +10,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from ketrag_fast._core import __version__
 from ketrag_fast.base.config import Resolved, Settings, build_settings
 from ketrag_fast.base.progress import Limited, Meter
 from ketrag_fast.building.async_writer import Kept, Outputs, StageWriter, finished_stage, sound, write_stage
@@ -33,6 +33,7 @@ from ketrag_fast.errors import Cancelled, ExtensionError, IndexDamaged, InputErr
 from ketrag_fast.models.endpoint_trust import Trust
 from ketrag_fast.models.llms.registry import NONE
 from ketrag_fast.models.spending import SpendingLimit
+from ketrag_fast.records import dataclass, field, replace
 from ketrag_fast.storage.arrays import RawFile
 from ketrag_fast.storage.checksum import text_digest
 from ketrag_fast.storage.delta import DELTAS
@@ -138,7 +139,7 @@ class Build:
                 done.values(),
                 settings=build_settings(self.settings),
                 documents=about,
-                version=_package_version(),
+                version=__version__,
                 models=self._models(),
             )
         self._end()  # a build killed after its publication leaves it filled
@@ -346,15 +347,6 @@ def _has_vectors(generation: Generation, full: bool) -> bool:
     return "vectors" in needed and all(
         sound(generation.folder / name, records[name], full=full) for name in needed
     )
-
-
-def _package_version() -> str:
-    from importlib import metadata  # it takes longer to import than a small change to publish
-
-    try:
-        return metadata.version("ketrag-fast")
-    except metadata.PackageNotFoundError:
-        return "unknown"
 
 
 @contextmanager

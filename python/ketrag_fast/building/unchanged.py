@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path, PurePath
 from typing import Final
@@ -18,6 +17,7 @@ from ketrag_fast.readers import SourceFile, readers_version
 from ketrag_fast.readers.file_types import BY_SUFFIX
 from ketrag_fast.readers.files import has_companion
 from ketrag_fast.readers.repository import top_of
+from ketrag_fast.records import dataclass, field
 from ketrag_fast.storage.document_table import Known
 from ketrag_fast.storage.known_files import GAP, NO_DIGEST, KnownFile, digests_of, size_of, stats_of
 from ketrag_fast.types import Failure
@@ -79,6 +79,7 @@ class FileLedger:
 
     Attributes:
         files: The files by their ids, in order.
+        reader: The hash of `reader_number`.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class FileLedger:
         With `root`, files are hashed only if they are inside that folder after all links.
         With `thorough`, the contents of all files are compared by their hashes.
         """
-        self._source, self._reader, self._root, self._thorough = source, reader, root, thorough
+        self._source, self.reader, self._root, self._thorough = source, reader, root, thorough
         self._before = list(before)
         rows = {row.file: row for row in self._before if not row.is_folder}
         self.files = {
@@ -134,7 +135,7 @@ class FileLedger:
         """Return whether reading a file again would give its stored documents."""
         state = self.files[file.id]
         row = state.row
-        if row is None or row.reader != self._reader or row.documents != len(state.documents):
+        if row is None or row.reader != self.reader or row.documents != len(state.documents):
             return False
         if any(not known[name].content for name in state.documents) or has_companion(state.path):
             return False
@@ -201,7 +202,7 @@ class FileLedger:
             if not state.is_lost:
                 digest = state.digest or (NO_DIGEST if state.row is None else state.row.digest)
                 row = KnownFile(
-                    *(self._source, state.place or 0, name, state.path, state.stat, digest, self._reader),
+                    *(self._source, state.place or 0, name, state.path, state.stat, digest, self.reader),
                     state.count,
                     tuple(state.notes),
                 )

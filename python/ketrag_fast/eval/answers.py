@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.errors import BackendError, ConfigError, DocumentError
 from ketrag_fast.eval.datasets import DataSet, Question
 from ketrag_fast.eval.reading import identity, objects
+from ketrag_fast.records import dataclass
 
 if TYPE_CHECKING:
     from ketrag_fast.index import Index

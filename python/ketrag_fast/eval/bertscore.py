@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from ketrag_fast.errors import BackendError
 from ketrag_fast.eval.datasets import DataSet
 from ketrag_fast.eval.run import Collected
 from ketrag_fast.models.optional_imports import import_quietly
+from ketrag_fast.records import replace
 
 _BATCH = 32
 _LONGEST = 512  # tokens of an answer that are read

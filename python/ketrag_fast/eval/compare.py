@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from ketrag_fast.errors import InputError
 from ketrag_fast.eval.datasets import Question
 from ketrag_fast.eval.metrics import RESAMPLES, SEED, bootstrap_interval
 from ketrag_fast.eval.results import METRICS, SHARES, Result
+from ketrag_fast.records import asdict, dataclass
 
 _SIDES = ("coverage", "all_gold", "em")
 """Metrics that are either 0 or 1 for a question."""

@@ -6,7 +6,6 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ketrag_fast.errors import DocumentError
@@ -20,6 +19,7 @@ from ketrag_fast.eval.reading import (
     require_text,
     texts,
 )
+from ketrag_fast.records import dataclass, field, replace
 from ketrag_fast.types import Document
 
 

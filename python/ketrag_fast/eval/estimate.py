@@ -14,7 +14,6 @@ import math
 import random
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
@@ -35,6 +34,7 @@ from ketrag_fast.models.extraction.chunk_reader import prompt_options
 from ketrag_fast.models.extraction.heuristic import extract
 from ketrag_fast.models.extraction.prompt import build_prompt, follow_up
 from ketrag_fast.models.llms.registry import HEURISTIC, NONE, is_model, parse_spec
+from ketrag_fast.records import dataclass
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.read_only import contents
 from ketrag_fast.systems.index_settings import stored_settings, with_modes

@@ -11,7 +11,6 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from ketrag_fast.base.config import Settings
@@ -20,6 +19,7 @@ from ketrag_fast.eval.compare import ComparedRun
 from ketrag_fast.eval.metrics import bootstrap_interval
 from ketrag_fast.models.tasks.driver import Driver
 from ketrag_fast.models.tasks.task import ParsedReply, Task, object_schema
+from ketrag_fast.records import asdict, dataclass
 
 if TYPE_CHECKING:
     from ketrag_fast.models.llms.registry import ModelOptions

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +26,7 @@ import numpy as np
 from ketrag_fast.base.config.fields import short_repr
 from ketrag_fast.base.safe_io import read_toml
 from ketrag_fast.errors import ConfigError
+from ketrag_fast.records import dataclass, field
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.types import Usage
 

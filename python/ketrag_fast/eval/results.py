@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from ketrag_fast.errors import InputError
 from ketrag_fast.eval.metrics import bootstrap_interval, macro_f1
+from ketrag_fast.records import asdict, dataclass, field, fields
 
 HITS: Final = (1, 5, 10)
 OPTION_HITS: Final = (1, 3)

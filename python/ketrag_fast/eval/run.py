@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -13,6 +12,7 @@ from ketrag_fast.eval import metrics
 from ketrag_fast.eval.datasets import DataSet, Question
 from ketrag_fast.eval.results import CUT, Result, ResultRow, summarise
 from ketrag_fast.query.answer.prompt import LETTERS, ranking
+from ketrag_fast.records import dataclass, field, replace
 from ketrag_fast.types import Context, Passage
 
 _KEPT_LINES = 8192  # with lines of up to _KEPT_LENGTH characters: up to about 64 MB

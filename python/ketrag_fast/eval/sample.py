@@ -6,7 +6,6 @@ import random
 import time
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from typing import Final
 
 from ketrag_fast.base.config import Settings
@@ -22,6 +21,7 @@ from ketrag_fast.building.sources import (
 )
 from ketrag_fast.readers import Item, single
 from ketrag_fast.readers.sandbox import ReadJob
+from ketrag_fast.records import dataclass, replace
 from ketrag_fast.storage.checksum import content_of
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.documents import NOTES

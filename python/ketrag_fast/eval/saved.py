@@ -12,7 +12,6 @@ import json
 import os
 import platform
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from ketrag_fast.eval.metrics import RESAMPLES, SEED
 from ketrag_fast.eval.reading import identity, objects, texts
 from ketrag_fast.eval.results import Result
 from ketrag_fast.eval.run import Collected
+from ketrag_fast.records import dataclass
 
 SCHEMA = "ketrag/eval-run/1"
 _ABOUT, _QUESTIONS, _RESULTS = "run.json", "questions.jsonl", "results.jsonl"

@@ -75,28 +75,15 @@ def has_begun(path: Path) -> bool:
     return begun_settings(layout) is not None
 
 
-def reembed_index(path: PathText, settings: Settings, *, progress: Callback | None) -> BuildReport:
-    """Replace the vectors of an index by vectors of the embedder in the settings."""
+def reembed_index(state: IndexState, embedder: str | None, *, progress: Callback | None) -> BuildReport:
+    """Replace the vectors of an open index by those of an embedding model, by default the index's model."""
     from ketrag_fast.building.reembed import reembed
 
-    with _shown(path, progress) as shown:
-        return reembed(path, stages_for, settings, progress=shown)
-
-
-def upgrade_index(path: PathText, settings: Settings, *, progress: Callback | None) -> BuildReport:
-    """Upgrade an index of the previous format."""
-    from ketrag_fast.building.reembed import upgrade
-
-    with _shown(path, progress) as shown:
-        return upgrade(path, stages_for, settings, progress=shown)
-
-
-def reembedding_settings(settings: Settings | None, embedder: str | None) -> Settings:
-    """Return the settings for embedding an index again, optionally with another embedder."""
     usable = {"embedder", *names("query", "run")}
-    values = {} if settings is None else settings.given
-    kept = Settings(**{name: value for name, value in values.items() if name in usable})
-    return kept if embedder is None else kept.having(embedder=embedder)
+    kept = Settings(**{name: value for name, value in state.settings.given.items() if name in usable})
+    wanted = kept if embedder is None else kept.having(embedder=embedder)
+    with _shown(state.path, progress) as shown:
+        return reembed(state.path, stages_for, wanted, progress=shown)
 
 
 def merge_indexes(
@@ -146,20 +133,21 @@ def preview_update(
     where: Filter | None,
     settings: Settings,
     *,
-    others: Others,
-    progress: Callback | None,
+    reread: bool = False,
+    replace: bool = False,
+    progress: Callback | None = None,
 ) -> Preview:
-    """Return the changes that an update would make; with `others` = "read", those that a build would make."""
+    """Return the changes that an update would make.
+
+    With `reread`, return those of a build, which need no index, and with `replace` those of a build with only
+    these sources.
+    """
     from ketrag_fast.building.ingest import Change
     from ketrag_fast.building.preview import preview
 
+    others: Others = "drop" if replace else "read" if reread else "keep"
     change = Change(add, others, _patterns(remove), _removal_condition(where))
     return preview(Path(path), change, settings, progress)
-
-
-def others_of(reread: bool, replace: bool) -> Others:
-    """Return how a change treats sources that it does not name: unchanged, read again or dropped."""
-    return "drop" if replace else "read" if reread else "keep"
 
 
 def _removal_condition(where: Filter | None) -> Condition | None:
@@ -194,6 +182,6 @@ def leaves_out(source: Path, changed: Path, settings: Settings) -> bool:
 
 def _shown(path: PathText, progress: Callback | None) -> AbstractContextManager[Callback]:
     """Store the progress of a build for other processes while a block runs."""
-    from ketrag_fast.storage.lock import progress_shown  # it imports filelock, which queries do not need
+    from ketrag_fast.storage.lock import progress_shown  # it imports more, which queries do not need
 
     return progress_shown(Layout(Path(path)), progress)

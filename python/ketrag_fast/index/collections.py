@@ -7,12 +7,12 @@ import re
 import sys
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast.errors import ConfigError, IndexMissing, KetragError, ReadOnly
 from ketrag_fast.query.source_paths import sources_of
+from ketrag_fast.records import dataclass
 from ketrag_fast.storage.layout import Layout
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")

@@ -8,12 +8,12 @@ from __future__ import annotations
 import hashlib
 import string
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ketrag_fast.records import asdict, dataclass
 from ketrag_fast.storage.generation import Generation
 from ketrag_fast.storage.manifest import content_digest
 from ketrag_fast.systems.index_settings import settings_of

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ketrag_fast.base.progress import stop_after
 from ketrag_fast.base.time_limit import in_time
 from ketrag_fast.errors import Cancelled, IndexLocked, KetragError, ReadOnly
+from ketrag_fast.records import asdict, dataclass, replace
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.slow_update import is_update_slow, mark_slow_update
 
@@ -19,13 +19,19 @@ if TYPE_CHECKING:
     from ketrag_fast.base.config import Settings
     from ketrag_fast.building.file_changes import FileChanges
     from ketrag_fast.index.state import IndexState
-    from ketrag_fast.storage.source_table import SourceTable
 
 Refresh = Literal["auto", "always", "never"]
 QUICK: Final = 2.0
 """Maximum predicted seconds of an update that runs before a query is answered."""
 LOOK: Final = 3.0
 """Maximum seconds to look up the files before a query: 100,000 take 0.2 s, and a hanging disk never ends."""
+_BUSY: Final = 6.0
+"""Seconds that a look may take in addition on a machine on which other programs compute."""
+COMPARE: Final = 1.0
+"""Seconds in which a look before a query compares the contents of touched files, in addition to `LOOK`.
+
+What it learns is stored, so that the next look continues.
+"""
 _WAIT: Final = 4.0
 _WAIT_ALWAYS: Final = 600.0
 """Maximum seconds to wait for another process that has just begun to change the index, and with `always`."""
@@ -37,6 +43,7 @@ It bounds the wait for an answer when somebody puts a file into the sources that
 update is tried again after `slow_update.PAUSE`, so the wait is rare.
 """
 _TOO_SLOW: Final = f"indexing them takes longer than {LONGEST:g} s; --fresh indexes them first"
+BEHIND: Final = "a build is indexing changed files now"
 _NAMED: Final = 3
 """Files that a message names."""
 
@@ -104,8 +111,11 @@ def first_names(files: Sequence[str]) -> str:
     return ", ".join(Path(path).name for path in files[:_NAMED]) + more
 
 
-def find(folder: Path) -> tuple[FileChanges | None, Mapping[str, Any]]:
-    """Return what has changed in the sources of an index (None: nothing is known), and its settings."""
+def find(folder: Path, seconds: float = float("inf")) -> tuple[FileChanges | None, Mapping[str, Any]]:
+    """Return what has changed in the sources of an index (None: nothing is known), and its settings.
+
+    The contents of touched files are compared in about `seconds`. What is learned of them is stored.
+    """
     from ketrag_fast.building.file_changes import READING, find_changes
     from ketrag_fast.storage.source_table import open_sources
 
@@ -114,17 +124,17 @@ def find(folder: Path) -> tuple[FileChanges | None, Mapping[str, Any]]:
         return None, {}
     with open_sources(layout.tables) as tables:
         settings = tables.build_settings((*READING, "llm", "embedder"))
-        changes = find_changes(tables, settings)
-        if changes is not None and not tables.is_published() and _was_killed(layout, tables):
-            changes = replace(changes, is_published=False)
-        return changes, settings
+        changes = find_changes(tables, settings, compare_seconds=seconds)
+        if changes is not None and not tables.is_published():
+            from ketrag_fast.storage.lock import is_building
 
+            is_behind = is_building(layout)  # otherwise a build was killed, or has published meanwhile
+            changes = replace(changes, is_behind=is_behind, is_published=is_behind or tables.is_published())
+    if changes is not None and changes.same:
+        from ketrag_fast.building.touched import store_compared
 
-def _was_killed(layout: Layout, tables: SourceTable) -> bool:
-    """Return whether a build ended before it published the documents; one that is running is about to."""
-    from ketrag_fast.storage.lock import is_building
-
-    return not is_building(layout) and not tables.is_published()
+        store_compared(layout, changes.same)
+    return changes, settings
 
 
 def _described(changes: FileChanges) -> Freshness:
@@ -147,9 +157,13 @@ def freshen_state(state: IndexState, how: Refresh | None, every: float) -> Fresh
     if state.checked is not None and time.monotonic() - state.checked[0] < every:
         earlier: Freshness = state.checked[1]
         return earlier
-    found = freshen(state.path, how or state.opened.settings.refresh, state.settings)
-    state.unindexed = () if found.updated else found.files
-    if found.updated:
+    how = how or state.opened.settings.refresh
+    found = freshen(state.path, how, state.settings)
+    if found.reason != BEHIND:  # files that are stored stay unindexed until they are published
+        state.unindexed = () if found.updated else found.files
+    if found.updated or (
+        how != "never" and not found.changes
+    ):  # another process may have indexed the changes
         state.refresh()
     if state.allows:  # numbers of files and names of sources are not those of the permitted documents
         found = Freshness(reason=None if found.changes else found.reason)
@@ -165,14 +179,18 @@ def freshen(folder: Path, how: Refresh, settings: Settings) -> Freshness:
     """
     if how == "never":
         return Freshness()
-    looked = find(folder) if how == "always" else in_time(lambda: find(folder), LOOK)
+    looked = _look(folder, how)
     if looked is None:
         return Freshness(reason="looking up its files takes too long: does a disk or a server not answer?")
     changes, stored = looked
     if changes is None:
         return Freshness()
     found = _described(changes)
-    if not changes.keys and not changes.needs_all:
+    if changes.is_behind and not found.changes:
+        return replace(found, reason=BEHIND, is_pending=True)
+    if changes.uncompared:
+        found = replace(found, reason=_uncompared(changes.uncompared), is_pending=True)
+    if not changes.keys and (not changes.needs_all or changes.uncompared):  # a build would compare them all
         return found
     reason, is_pending = None, False
     if found.emptied:
@@ -188,7 +206,29 @@ def freshen(folder: Path, how: Refresh, settings: Settings) -> Freshness:
         is_pending = _is_local(stored)
     if reason is None:
         return replace(found, updated=True, files=())
+    is_pending |= bool(changes.uncompared)
     return replace(found, reason=reason if found.changes else found.reason, is_pending=is_pending)
+
+
+def _uncompared(count: int) -> str:
+    from ketrag_fast.types.wording import counted
+
+    return f"{counted(count, 'file')} with new times must still be compared: the next query continues"
+
+
+def _look(folder: Path, how: Refresh) -> tuple[FileChanges | None, Mapping[str, Any]] | None:
+    """Find the changes, after those that a build has just stored are published; None if it takes too long."""
+    from ketrag_fast.storage.lock import read_progress
+
+    end = time.monotonic() + (_WAIT_ALWAYS if how == "always" else _WAIT)
+    while True:
+        limits = LOOK + COMPARE, _BUSY
+        looked = find(folder) if how == "always" else in_time(lambda: find(folder, COMPARE), *limits)
+        is_behind = looked is not None and looked[0] is not None and looked[0].is_behind
+        is_long = how != "always" and is_behind and read_progress(Layout(folder)) is not None
+        if not is_behind or is_long or time.monotonic() > end:
+            return looked
+        time.sleep(_POLL)
 
 
 _LOCAL_LLMS: Final = (None, "none", "heuristic")

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         BuildReport,
         Document,
         Excerpt,
+        Failure,
         Files,
         Hits,
         Match,
@@ -130,52 +131,6 @@ class Index:
 
     @classmethod
     @enough_memory()
-    def reembed(
-        cls,
-        path: PathText,
-        embedder: str | None = None,
-        *,
-        settings: Settings | None = None,
-        progress: Callback | None = None,
-    ) -> Self:
-        """Replace the vectors of an index by vectors of another model, and open the index.
-
-        The new vectors are computed from the stored documents and published together; until then the old
-        ones are used. If the call is stopped, the next one continues. Without `embedder` the index's model
-        is used again, and nothing is published unless its vectors differ. Raises as `build`, and
-        IndexMissing.
-
-        Examples:
-            >>> Index.build(library, scratch / "ships").close()
-            >>> with Index.reembed(scratch / "ships", f"native:{folder}") as ships:
-            ...     ships.inspect.vectors(["ice"]).shape
-            (1, 24)
-        """
-        own = building.reembedding_settings(settings, embedder)
-        return cls(Path(path), own, building.reembed_index(path, own, progress=progress))
-
-    @classmethod
-    @enough_memory()
-    def upgrade(
-        cls, path: PathText, *, settings: Settings | None = None, progress: Callback | None = None
-    ) -> Self:
-        """Upgrade an index of the previous format using its stored texts, and open it.
-
-        No source is read. Texts, keywords and links are kept; vectors are computed again by the model of the
-        index, whose location `settings` may give. If the call is stopped, the next one continues. An index
-        of the current format is not changed. Raises as `build`, and IndexMissing, IndexIncompatible.
-
-        Examples:
-            >>> Index.build(library, scratch / "old").close()
-            >>> with Index.upgrade(scratch / "old") as index:
-            ...     index.report.changed
-            False
-        """
-        own = building.reembedding_settings(settings, None)
-        return cls(Path(path), own, building.upgrade_index(path, own, progress=progress))
-
-    @classmethod
-    @enough_memory()
     def merge(
         cls,
         parts: Iterable[PathText],
@@ -273,17 +228,34 @@ class Index:
         """
         return self.update(remove=documents, where=where, progress=progress)
 
-    @staticmethod
+    @enough_memory()
+    def reembed(self, embedder: str | None = None, *, progress: Callback | None = None) -> BuildReport:
+        """Replace the vectors by those of another embedding model, and switch to them.
+
+        The new vectors are computed from the stored documents and published together; until then the old
+        ones are used. If the call is stopped, the next one continues. Without `embedder` the index's model
+        is used again, and nothing is published unless its vectors differ. Raises as `build`, and
+        IndexMissing.
+
+        Examples:
+            >>> with Index.build(library, scratch / "ships") as ships:
+            ...     report = ships.reembed(f"native:{folder}")
+            ...     ships.inspect.vectors(["ice"]).shape
+            (1, 24)
+        """
+        report = building.reembed_index(self._state, embedder, progress=progress)
+        self.refresh()
+        return report
+
     @enough_memory()
     def preview(
-        path: PathText,
+        self,
         *,
         add: Sources = (),
         remove: str | Sequence[str] = (),
         where: Filter | None = None,
         reread: bool = False,
         replace: bool = False,
-        settings: Settings | None = None,
         progress: Callback | None = None,
     ) -> Preview:
         """Return the changes that `update` would make, without making them.
@@ -292,12 +264,12 @@ class Index:
         build with only these sources. Raises the same errors.
 
         Examples:
-            >>> preview = Index.preview(index.path, remove="maud")
+            >>> preview = index.preview(remove="maud")
             >>> preview.added, preview.removed
             (0, 1)
         """
-        own, others = settings or Settings(), building.others_of(reread, replace)
-        return building.preview_update(path, add, remove, where, own, others=others, progress=progress)
+        options: dict[str, Any] = {"reread": reread, "replace": replace, "progress": progress}
+        return building.preview_update(self.path, add, remove, where, self._state.settings, **options)
 
     # ------------------------------------------------------------ open and close
 
@@ -309,6 +281,9 @@ class Index:
         With `settings.allow` the index of the allowed documents is built, or waited for if another process
         builds it, for at most `deadline` seconds.
 
+        `path` may be a bundle in an object store (`s3://`, `gs://`, `az://`), which is copied to the cache
+        folder when it is new or has changed. The copy is not a place for builds.
+
         Raises IndexMissing, IndexIncompatible, DeadlineExceeded, and IndexDamaged (checksums are compared
         unless `settings.verify` is "sizes").
 
@@ -317,7 +292,7 @@ class Index:
             ...     opened.retrieve("Who sailed the Maud?", top=1).passages[0].document
             'maud'
         """
-        return cls(Path(path), settings, None, deadline)
+        return cls(_local_folder(path), settings, None, deadline)
 
     @enough_memory()
     def refresh(self, *, deadline: float | None = None, warm: bool = False) -> bool:
@@ -586,11 +561,12 @@ class Index:
     @enough_memory()
     def search(
         self,
-        query: str | Query,
+        query: str | Query = "",
         n: int = 10,
         *,
         glob: Globs = None,
         grep: str | None = None,
+        related: str | None = None,
         **fields: Unpack[QueryFields],
     ) -> Hits:
         """Return the best passages for a query, each with its file, its lines and a snippet.
@@ -601,17 +577,23 @@ class Index:
             glob: Only files with a matching path, such as `*.md` or `docs/**/*.md`; may be a list of globs,
                 and `!PATTERN` excludes files.
             grep: Only passages with a line that matches a regular expression.
+            related: Instead of a query, a place such as `src/app.py:120` or a name in source code: find what
+                defines the names that the place uses, what uses or tests the names that it defines, and what
+                shares its rarest words. The `relation` of each hit says which.
             fields: As in `retrieve`; `min_score` excludes hits with a lower score.
 
-        Raises as `retrieve`, and InputError for a bad glob or pattern.
+        Raises as `retrieve`, InputError for a bad glob or pattern, and UnknownName if the index has no place
+        `related`.
 
         Examples:
             >>> [hit.document for hit in index.search("Who sailed the Fram?", n=1)]
             ['fram']
             >>> index.search("Who sailed the Fram?", grep="Maud")[0].document
             'maud'
+            >>> index.search(related="fram", n=1)[0].relation
+            'shares sailed'
         """
-        return querying.search(self._state, query, n, fields, glob=glob, grep=grep)
+        return querying.search(self._state, query, n, fields, glob=glob, grep=grep, related=related)
 
     @enough_memory()
     def text(
@@ -651,6 +633,7 @@ class Index:
         limit: int | None = None,
         filter: Filter | None = None,
         allow: Filter | None = None,
+        only: str | None = None,
         deadline: float | None = None,
     ) -> list[Match]:
         """Return the lines of the indexed texts that match a pattern, in index order.
@@ -663,6 +646,7 @@ class Index:
             glob: As in `search`.
             limit: Maximum number of lines.
             filter, allow: As in `text`.
+            only: Only "code", "docs", "config" or "tests", by the paths of files.
             deadline: Time limit in seconds.
 
         Raises InputError for an invalid pattern, DeadlineExceeded.
@@ -672,7 +656,8 @@ class Index:
             ['fram', 'maud']
         """
         compiled = querying.pattern_of(pattern, ignore_case=ignore_case, words=words, fixed=fixed)
-        return querying.grep(self._state, compiled, glob, filter, allow, limit=limit, deadline=deadline)
+        chosen = querying.Chosen(glob, filter, allow, only)
+        return querying.grep(self._state, compiled, chosen, limit=limit, deadline=deadline)
 
     @enough_memory()
     def grep_counts(
@@ -685,6 +670,7 @@ class Index:
         glob: Globs = None,
         filter: Filter | None = None,
         allow: Filter | None = None,
+        only: str | None = None,
     ) -> dict[str, int]:
         """Return the number of matching lines of each file, by path, or by document id if there is no file.
 
@@ -693,7 +679,29 @@ class Index:
             {'maud': 1}
         """
         compiled = querying.pattern_of(pattern, ignore_case=ignore_case, words=words, fixed=fixed)
-        return querying.grep_counts(self._state, compiled, glob, filter, allow)
+        return querying.grep_counts(self._state, compiled, querying.Chosen(glob, filter, allow, only))
+
+    def unindexed_lines(self, query: str, limit: int = 20) -> list[Match]:
+        """Return lines of changed files that are not indexed yet, with words of the query.
+
+        Examples:
+            >>> index.unindexed_lines("polar ships")
+            []
+        """
+        return querying.unindexed_lines(self._state, query, limit)
+
+    def unsearched(self, glob: Globs = None, *, only: str | None = None) -> list[Failure]:
+        """Return the files of the sources that `grep` does not read, with the reasons.
+
+        These are ignored and hidden files and folders, binary files without a reader, files that cannot be
+        read, and pointers to Git's large file storage. `grep` reads text files that are not indexed, such as
+        lock files, from the disk. A caller with restricted rights gets no names.
+
+        Examples:
+            >>> index.unsearched()
+            []
+        """
+        return querying.unsearched(self._state, glob, only)
 
     @enough_memory()
     def files(
@@ -877,7 +885,7 @@ class Index:
         Options and errors are those of `import_index`.
 
         Examples:
-            >>> report = index.export("graphrag", scratch / "tables", graph="skeleton")
+            >>> report = index.export("graphrag", scratch / "tables")
             >>> with Index.from_graphrag(scratch / "tables", scratch / "copy") as copy:
             ...     copy.inspect.document_count
             3
@@ -885,10 +893,9 @@ class Index:
         import_module(f"{_FORMATS}.importing").import_index("graphrag", folder, path, **options)
         return cls.open(path, settings=options.get("settings"))
 
-    @staticmethod
     @enough_memory()
-    def bundle(path: PathText, file: PathText, *, replace: bool = False, with_model: bool = False) -> int:
-        """Write the index at `path` to one file, and return the file's size in bytes.
+    def bundle(self, file: PathText, *, replace: bool = False, with_model: bool = False) -> int:
+        """Write the index to one file, or object (`s3://`, `gs://`, `az://`), and return its size in bytes.
 
         `with_model` includes the folder of its embedding model, if it has one, so that queries on other
         machines need nothing else.
@@ -897,13 +904,16 @@ class Index:
         is not a folder; BackendError, ModelMismatch if the model is not on this machine; StorageFull.
 
         Examples:
-            >>> size = Index.bundle(index.path, scratch / "ships.bundle")
+            >>> size = index.bundle(scratch / "ships.bundle")
             >>> size == (scratch / "ships.bundle").stat().st_size
             True
         """
         from ketrag_fast.index.bundles import write_bundle
+        from ketrag_fast.index.object_stores import is_object, store_bundle
 
-        return write_bundle(Path(path), Path(file), replace=replace, with_model=with_model)
+        if is_object(file):
+            return store_bundle(self.path, str(file), replace=replace, with_model=with_model)
+        return write_bundle(self.path, Path(file), replace=replace, with_model=with_model)
 
     @staticmethod
     @enough_memory()
@@ -914,16 +924,30 @@ class Index:
         file is not a valid bundle, or its model does not match the index, IndexIncompatible, StorageFull.
 
         Examples:
-            >>> size = Index.bundle(index.path, scratch / "ships.bundle")
+            >>> size = index.bundle(scratch / "ships.bundle", replace=True)
             >>> Index.unbundle(scratch / "ships.bundle", scratch / "unpacked")
             >>> with Index.open(scratch / "unpacked") as unpacked:
             ...     unpacked.digest == index.digest
             True
         """
         from ketrag_fast.index.bundles import read_bundle
+        from ketrag_fast.index.object_stores import is_object, restore_bundle
 
+        if is_object(file):
+            restore_bundle(str(file), Path(path))
+            return
         read_bundle(Path(file), Path(path))
 
     @property
     def _opened(self) -> Opened:
         return self._state.opened
+
+
+def _local_folder(path: PathText) -> Path:
+    """Return the folder of an index; of one in an object store, that of its local copy."""
+    if isinstance(path, str) and "://" in path:
+        from ketrag_fast.index.object_stores import cached_index, is_object
+
+        if is_object(path):
+            return cached_index(path)
+    return Path(path)

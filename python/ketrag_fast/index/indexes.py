@@ -7,23 +7,38 @@ ranked in each index, and their passages are merged by relevance, which has the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
+from ketrag_fast.base.config import Settings
 from ketrag_fast.base.memory import enough_memory, map_threads
-from ketrag_fast.errors import ConfigError, DeadlineExceeded, KetragError, ModeUnavailable
-from ketrag_fast.index import querying
+from ketrag_fast.errors import (
+    BackendError,
+    ConfigError,
+    DeadlineExceeded,
+    KetragError,
+    ModeUnavailable,
+    UnknownName,
+)
 from ketrag_fast.index.index import Index
-from ketrag_fast.query.plan import QueryPlan
-from ketrag_fast.query.query import Clock, Query, QueryFields, as_query, check_top, core_text
-from ketrag_fast.query.ranking import DEPTH, Prepared, print_rankings
-from ketrag_fast.query.reading import Reading, add_reading, read_question
-from ketrag_fast.query.retrieval import build_contexts, run_plan
-from ketrag_fast.query.shards import LocalShard, Preferred, Ranked, Together, rank_shards
+from ketrag_fast.index.parts import Part, Printed, Search, is_list, local_part
+from ketrag_fast.query.query import Clock, Query, QueryFields, as_query, check_top
+from ketrag_fast.query.ranking import DEPTH
+from ketrag_fast.query.reading import Reading
+from ketrag_fast.query.shards import (
+    CALL_SHARE,
+    Ranked,
+    ShardChanged,
+    Together,
+    is_final,
+    rank_shards,
+)
+from ketrag_fast.records import dataclass, replace
 from ketrag_fast.types import Context, Hit, Hits, Passage
 from ketrag_fast.types.contexts import NOTHING_FITS, merged_reading
 
 if TYPE_CHECKING:
+    from ketrag_fast.index.remote import RemoteIndex
+    from ketrag_fast.query.answering import AnswerOptions
     from ketrag_fast.query.search import Globs
     from ketrag_fast.types import Answer
 
@@ -35,32 +50,52 @@ _USUAL_TOKENS: Final = 40
 _SPARE: Final = 2
 """Passages to rank for each passage to print, because copies are left out and neighbours are merged."""
 _MOST: Final = 1000
+_LATE: Final = (DeadlineExceeded, BackendError)
+"""Errors of one index that leave it out. The others answer."""
 
 
 @dataclass(frozen=True)
-class _Part:
-    """One index with its plan for the query, and the function that makes its result from a context."""
+class _Row:
+    """A passage of one index with its rank among those of all indexes."""
 
-    name: str
-    plan: QueryPlan
-    hits: Callable[[Context], Hits] | None = None
+    rank: int
+    passage: Passage
+    block: str
+    """Its printed text."""
+    changes: dict[str, Any]
+    """Fields in which the passage of the result differs."""
+
+    def ranked(self, rank: int) -> Passage:
+        """Return the passage of the result."""
+        return replace(self.passage, rank=rank, **self.changes)
 
 
 @dataclass(frozen=True)
 class _Found:
-    """The passages of one index, each with its rank among those of all indexes and its printed text."""
+    """The passages of one index."""
 
-    part: _Part
-    context: Context
-    rows: list[tuple[Passage, str]]
+    part: Part
+    printed: Printed
+    rows: list[_Row]
+
+    @property
+    def context(self) -> Context:
+        return self.printed.context
 
 
 class Indexes:
     """Open indexes that answer a query together.
 
     Args:
-        indexes: Open indexes by name. Results name the index that each passage is from. A single index
-            answers alone, and its name may be None.
+        indexes: Open indexes by name, or addresses of services (`ketrag serve`): `http://host:port`, with
+            `#NAME` for another index than the first one of the service. Results name the index that each
+            passage is from. A single index answers alone, and its name may be None.
+        settings: Settings of queries to services, for fields that a query leaves open. The token of a service
+            is that in the environment variable KETRAG_TOKEN.
+
+    Raises:
+        ConfigError: There are no indexes, or an address is invalid.
+        NetworkForbidden: The setting `offline` forbids a service on another machine.
 
     Examples:
         >>> both = Indexes({"notes": index, "work": index})
@@ -69,14 +104,39 @@ class Indexes:
         ('fram', 'notes')
     """
 
-    def __init__(self, indexes: Mapping[str | None, Index] | Mapping[str, Index]) -> None:
+    def __init__(
+        self,
+        indexes: Mapping[str | None, Index | str] | Mapping[str, Index | str] | Mapping[str, Index],
+        *,
+        settings: Settings | None = None,
+    ) -> None:
         if not indexes:
             raise ConfigError("there are no indexes to search", hint="give at least one index")
-        self._indexes: dict[str, Index] = {str(name): index for name, index in indexes.items()}
+        self._indexes: dict[str, Index | RemoteIndex] = {}
+        for name, index in indexes.items():
+            self._indexes[str(name)] = index if isinstance(index, Index) else _remote(name, index, settings)
+        self._settings = settings
 
     @property
     def _only(self) -> Index | None:
-        return next(iter(self._indexes.values())) if len(self._indexes) == 1 else None
+        index = next(iter(self._indexes.values()))
+        return index if len(self._indexes) == 1 and isinstance(index, Index) else None
+
+    @property
+    def _service(self) -> RemoteIndex | None:
+        index = next(iter(self._indexes.values()))
+        return None if len(self._indexes) > 1 or isinstance(index, Index) else index
+
+    @property
+    def _first(self) -> Index | None:
+        """The first index of this process."""
+        return next((index for index in self._indexes.values() if isinstance(index, Index)), None)
+
+    def close(self) -> None:
+        """Close the connections to services. Open indexes stay open."""
+        for index in self._indexes.values():
+            if not isinstance(index, Index):
+                index.close()
 
     @enough_memory()
     def retrieve(self, query: str | Query, **fields: Unpack[QueryFields]) -> Context:
@@ -96,20 +156,25 @@ class Indexes:
         if self._only is not None:
             return self._only.retrieve(query, **fields)
         query = as_query(query, fields)
-        found, missing = self._run(query, lambda index, query: _Part("", querying.plan(index._state, query)))
-        return _merged_context(found, missing)
+        if self._service is not None:
+            return self._print_alone(self._service, query, None).context
+        found, late = self._run(query, None)
+        return _merged_context(found, late)
 
     @enough_memory()
     def search(
         self,
-        query: str | Query,
+        query: str | Query = "",
         n: int = 10,
         *,
         glob: Globs = None,
         grep: str | None = None,
+        related: str | None = None,
         **fields: Unpack[QueryFields],
     ) -> Hits:
         """Return the best `n` passages with their files and snippets. Raises the errors of `Index.search`.
+
+        Passages that are `related` to a place come from the first index that has it.
 
         Examples:
             >>> hit = Indexes({"notes": index, "work": index}).search("Who sailed the Maud?", n=1)[0]
@@ -117,16 +182,37 @@ class Indexes:
             ('maud', 'notes')
         """
         if self._only is not None:
-            return self._only.search(query, n, glob=glob, grep=grep, **fields)
-        count = check_top(n)
+            return self._only.search(query, n, glob=glob, grep=grep, related=related, **fields)
+        if related is not None:
+            return self._related(query, n, {"glob": glob, "grep": grep, "related": related, **fields})
+        search = Search(check_top(n), glob, grep)
         query = as_query(query, fields)
+        if self._service is not None:
+            return self._print_alone(self._service, query, search).as_hits()
+        found, late = self._run(query, search)
+        return _merged_hits(found, search.count, late)
 
-        def part(index: Index, query: Query) -> _Part:
-            plan, hits = querying.search_plan(index._state, query, count, glob, grep)
-            return _Part("", plan, hits)
-
-        found, missing = self._run(query, part)
-        return _merged_hits(found, count, missing)
+    def _related(self, query: str | Query, n: int, how: Mapping[str, Any]) -> Hits:
+        """Return what the first index that has a place, or any passage with a name, finds for it."""
+        errors: list[UnknownName] = []
+        empty: list[Hits] = []
+        local = {name: index for name, index in self._indexes.items() if isinstance(index, Index)}
+        if not local:
+            raise ConfigError(
+                "related needs an index of this machine", hint="name its folder, or query the service itself"
+            )
+        for name, index in local.items():
+            try:
+                hits = index.search(query, n, **how)
+            except UnknownName as error:
+                errors.append(error)
+                continue
+            if hits:
+                return hits.of_index(name)
+            empty.append(hits)
+        if empty:
+            return empty[0]
+        raise next((error for error in errors if (error.hint or "").startswith("did you mean")), errors[0])
 
     @enough_memory()
     def ask(self, query: str | Query, **options: Any) -> Answer:
@@ -147,25 +233,67 @@ class Indexes:
         own = {name: options.pop(name) for name in AnswerOptions.__annotations__ if name in options}
         fields: QueryFields = options  # type: ignore[assignment] # `as_query` checks the names
         query = as_query(query, fields)
-        first = next(iter(self._indexes.values()))
-        return answer_query(first._opened, first.path, query, AnswerOptions(**own), self.retrieve(query))
+        first = self._first
+        if first is None:
+            return self._quote(query, AnswerOptions(**own))
+        return answer_query(first._opened, first.path, query, AnswerOptions(**own), self.retrieve)
 
-    def _run(self, query: Query, plan: Callable[[Index, Query], _Part]) -> tuple[list[_Found], list[str]]:
-        """Return the passages of each index, ranked over all, and the names of the indexes that are late."""
-        first = next(iter(self._indexes.values()))
-        settings = first._opened.settings
+    def _quote(self, query: Query, options: AnswerOptions) -> Answer:
+        """Return the best sentences of services, which have no model of this process."""
+        from ketrag_fast.query.answering import quote_context
+
+        settings = self._settings or Settings()
+        llm = settings.answer_llm if options.llm is None else options.llm
+        if llm not in (None, "none"):
+            raise ConfigError(
+                "a model answers over services only together with an index of this machine",
+                hint="name an index first (-i DIR,http://HOST:PORT), or leave the model out to quote",
+            )
+        return quote_context(self.retrieve(query), options)
+
+    def _print_alone(self, service: RemoteIndex, query: Query, search: Search | None) -> Printed:
+        """Return the passages of the only index, which is behind a service."""
+        seconds = (self._settings or Settings()).deadline if query.deadline is None else query.deadline
+        return service.print_alone(service.address, query, search, seconds)
+
+    def _run(self, query: Query, search: Search | None) -> tuple[list[_Found], dict[str, KetragError]]:
+        """Return the passages of each index, ranked over all, and the indexes left out with the reasons.
+
+        If an index behind a service changes meanwhile, the query runs once more.
+        """
+        first = self._first
+        settings = (self._settings or Settings()) if first is None else first._opened.settings
         clock = Clock(settings.deadline if query.deadline is None else query.deadline, 1)
-        threads = min(len(self._indexes), first._opened.threads)
+        remote = sum(not isinstance(index, Index) for index in self._indexes.values())
+        threads = settings.threads if first is None else first._opened.threads
+        threads = min(len(self._indexes), max(threads, 1) + remote)  # a service computes elsewhere
+        try:
+            return self._run_once(query, search, clock, threads, may_repeat=True)
+        except ShardChanged:
+            return self._run_once(query, search, clock, threads, may_repeat=False)
+
+    def _run_once(
+        self, query: Query, search: Search | None, clock: Clock, threads: int, *, may_repeat: bool
+    ) -> tuple[list[_Found], dict[str, KetragError]]:
         late: dict[str, KetragError] = {}
 
-        def planned(name: str) -> _Part | KetragError:
+        def plan(name: str, mode: str | None) -> Part:
+            index, left = self._indexes[name], clock.left()
+            own = replace(query, mode=mode, deadline=left)
+            if isinstance(index, Index):
+                return local_part(index, name, own, search)
+            return index.part(name, own, search, None if left is None else CALL_SHARE * left)
+
+        def planned(name: str) -> Part | KetragError:
             try:
-                return replace(plan(self._indexes[name], replace(query, deadline=clock.left())), name=name)
-            except DeadlineExceeded as error:
+                return plan(name, query.mode)
+            except _LATE as error:
+                if is_final(error, may_repeat=may_repeat):
+                    raise
                 return error
 
         names = list(self._indexes)
-        parts = []
+        parts: list[Part] = []
         for name, result in zip(names, map_threads(planned, names, threads), strict=True):
             if isinstance(result, KetragError):
                 late[name] = result
@@ -173,157 +301,142 @@ class Indexes:
                 parts.append(result)
         if not parts:
             raise next(iter(late.values()))
-        parts = _same_mode(
-            parts, lambda part, mode: plan(self._indexes[part.name], replace(query, mode=mode))
-        )
-        channels = [channel.name for channel in parts[0].plan.mode.channels]
-        if len(channels) == 1 and channels[0] in _KEYWORDS and all(map(_is_plain, parts)):
-            together = Together([LocalShard(one.name, one.plan) for one in parts], clock, threads, late)
+        parts = _same_mode(parts, plan)
+        together = Together([part.shard for part in parts], clock, threads, late, may_repeat)
+        channels = parts[0].channels
+        if len(channels) == 1 and channels[0] in _KEYWORDS and all(part.is_plain for part in parts):
             found = _ranked(parts, query, together, walks=channels[0] == _WALKS)
             if found is not None:
-                return found, list(late)
-        return _each_alone(parts, query, threads, late), list(late)
+                return found, late
+        return _each_alone([part for part in parts if part.name not in late], together), late
 
 
-def _is_plain(part: _Part) -> bool:
-    """Return whether the passages of an index are in the order of the mode, by keywords alone."""
-    plan = part.plan
-    typed = plan.typed
-    reorders = plan.opened.reranker is not None or plan.newest is not None
-    reorders = reorders or (typed is not None and typed.is_listed)
-    return not (reorders or plan.has_terms or plan.explain)
+def _remote(name: str | None, address: str, settings: Settings | None) -> RemoteIndex:
+    from ketrag_fast.index.remote import RemoteIndex
+
+    if not isinstance(address, str) or not address.startswith(("http://", "https://")):
+        raise ConfigError(
+            f"the index {name} is neither an open index nor an address: {str(address)[:200]!r}",
+            hint="open it with Index.open(FOLDER), or give http://HOST:PORT of `ketrag serve`",
+        )
+    return RemoteIndex(address, settings)
 
 
-def _same_mode(parts: list[_Part], plan: Callable[[_Part, str], _Part]) -> list[_Part]:
+def _same_mode(parts: list[Part], plan: Callable[[str, str], Part]) -> list[Part]:
     """Return the plans with the mode that `auto` chooses for all indexes, if it chooses different ones.
 
     Raises ModeUnavailable if an index lacks a part that this mode needs.
     """
-    modes = list(dict.fromkeys(part.plan.mode.name for part in parts))
+    modes = list(dict.fromkeys(part.mode for part in parts))
     if len(modes) == 1:
         return parts
-    usable = [{name for name, lack in part.plan.opened.missing.items() if lack is None} for part in parts]
-    common = [mode for mode in (*modes, *_KEYWORDS[::-1]) if all(mode in one for one in usable)]
+    common = [mode for mode in (*modes, *_KEYWORDS[::-1]) if all(mode in part.modes for part in parts)]
     if not common:
         raise ModeUnavailable(
             f"the indexes have no mode in common: {', '.join(part.name for part in parts)}",
             hint="choose one index, or add a mode: `ketrag index -i DIR --modes walk`",
         )
-    return [replace(plan(part, common[0]), name=part.name) for part in parts]
+    return [plan(part.name, common[0]) for part in parts]
 
 
-def _ranked(parts: Sequence[_Part], query: Query, together: Together, *, walks: bool) -> list[_Found] | None:
+def _ranked(parts: Sequence[Part], query: Query, together: Together, *, walks: bool) -> list[_Found] | None:
     """Return the passages of each index that are among the best of all; None if keywords cannot rank."""
-    plan = parts[0].plan
-    reading = _read([part.plan for part in parts], query.text)
-    room = plan.budgets[0] // _USUAL_TOKENS if plan.top is None else plan.top
+    first = parts[0]
+    reading = _read(parts)
+    room = first.budget // _USUAL_TOKENS if first.top is None else first.top
     count = max(1, min(_SPARE * (room + 1), _MOST))
-    phrases = {
-        part.name: part.plan.typed.preferred
-        for part in parts
-        if part.plan.typed is not None and part.plan.typed.preferred is not None
-    }
-    preferred = Preferred(phrases, DEPTH if plan.top is None else min(DEPTH, plan.top))
-    ranked = rank_shards(together, plan.request(), reading.text, count, walks=walks, preferred=preferred)
+    depth = DEPTH if first.top is None else min(DEPTH, first.top)
+    ranked = rank_shards(together, first.request(), reading.text, count, walks=walks, depth=depth)
     if ranked is None:
         return None
 
-    def printed(part: _Part) -> _Found | KetragError:
-        try:
-            return _printed(part, query.text, reading, ranked)
-        except DeadlineExceeded as error:
-            return error
+    def printed(part: Part) -> _Found:
+        units, scores = ranked.units.get(part.name, []), ranked.scores.get(part.name, [])
+        return _printed(part, part.print_units(reading, units, scores), ranked)
 
-    left = [part for part in parts if part.name not in ranked.late]
-    return _in_time(left, map_threads(printed, left, together.threads), together.late)
+    return _in_time([part for part in parts if part.name not in ranked.late], printed, together)
 
 
-def _printed(part: _Part, question: str, reading: Reading, ranked: Ranked) -> _Found:
+def _printed(part: Part, printed: Printed, ranked: Ranked) -> _Found:
     """Return the passages of an index with their ranks among those of all indexes."""
-    import numpy as np
-
-    plan, name = part.plan, part.name
-    units = np.array(ranked.units.get(name, []), np.uint32)
-    scores = np.array(ranked.scores.get(name, []), np.float64)
-    prepared = Prepared([reading.text])
-    reply = print_rankings(plan, prepared, [(units, scores)], None, min_score=0.0)[0]
-    context = build_contexts(plan, question, reply, None, prepared)[0]
-    blocks = _blocks(context)
+    name, channel, context = part.name, part.channels[0], printed.context
     rows = []
-    for passage, block in zip(context.passages, blocks, strict=True):
+    for passage, block in zip(context.passages, printed.blocks, strict=True):
         own = [(name, unit) for unit in passage.units or (passage.unit,)]
         rank, key = min((ranked.ranks[key], key) for key in own if key in ranked.ranks)
         relevance = ranked.relevance[key]
-        if relevance >= plan.min_score:
-            row = replace(
-                passage, rank=rank, relevance=relevance, index=name, channel=plan.mode.channels[0].name
-            )
-            rows.append((row, block))
+        if relevance >= part.min_score:
+            changes = {"relevance": relevance, "index": name, "channel": channel}
+            rows.append(_Row(rank, passage, block, changes))
     nothing_fits = ranked.nothing_fits and bool(rows)
     reason = context.reason
     if context.passages and not rows:
         reason = "below_min_score"
-    context = replace(context, nothing_fits=nothing_fits, reason=reason)
-    return _Found(part, add_reading(plan, reading, context), rows)
+    return _Found(
+        part, replace(printed, context=replace(context, nothing_fits=nothing_fits, reason=reason)), rows
+    )
 
 
-def _read(plans: Sequence[QueryPlan], question: str) -> Reading:
+def _read(parts: Sequence[Part]) -> Reading:
     """Return how the question is read: similar words replace those that no index has."""
-    readings = [read_question(plan, question) for plan in plans]
+    readings = [part.reading for part in parts]
     unknown = set.intersection(*({*one.unknown} for one in readings))
     found = next((one for one in readings if one.replaced and set(one.replaced) <= unknown), None)
     if found is not None:
         return replace(found, unknown=tuple(word for word in found.unknown if word in unknown))
-    text = core_text(plans[0].ranked_text(question))
-    return Reading(text, unknown=tuple(word for word in readings[0].unknown if word in unknown))
+    words = tuple(word for word in readings[0].unknown if word in unknown)
+    return Reading(parts[0].plain_text, unknown=words)
 
 
-def _each_alone(
-    parts: Sequence[_Part], query: Query, threads: int, late: dict[str, KetragError]
-) -> list[_Found]:
+def _each_alone(parts: Sequence[Part], together: Together) -> list[_Found]:
     """Return the passages of each index, ranked alone, with ranks by relevance among those of all indexes."""
 
-    def alone(part: _Part) -> _Found | KetragError:
-        try:
-            context = run_plan(part.plan, [query.text], quoted=part.hits is None)[0][0]
-        except DeadlineExceeded as error:
-            return error
-        if len(context.sections) > 1 or (context.passages and not context.text.startswith("[1]")):
+    def alone(part: Part) -> _Found:
+        printed = part.print_alone()
+        context = printed.context
+        if not is_list(context):
             raise ModeUnavailable(
                 f"mode {context.mode} prints more than a list of passages, which cannot be merged",
                 hint="choose one index, another --mode, or `ketrag merge` them into one",
             )
-        own = (replace(passage, index=part.name) for passage in context.passages)
-        return _Found(part, context, list(zip(own, _blocks(context), strict=True)))
+        pairs = zip(context.passages, printed.blocks, strict=True)
+        own = [_Row(passage.rank, passage, block, {"index": part.name}) for passage, block in pairs]
+        return _Found(part, printed, own)
 
-    found = _in_time(parts, map_threads(alone, parts, threads), late)
+    found = _in_time(parts, alone, together)
     # Sorting is stable: ties keep the order of the indexes and of their ranks.
     order = sorted(
         ((at, row) for at, one in enumerate(found) for row in range(len(one.rows))),
-        key=lambda place: -found[place[0]].rows[place[1]][0].relevance,
+        key=lambda place: -found[place[0]].rows[place[1]].passage.relevance,
     )
     for rank, (at, row) in enumerate(order):
-        passage, block = found[at].rows[row]
-        found[at].rows[row] = (replace(passage, rank=rank), block)
+        found[at].rows[row] = replace(found[at].rows[row], rank=rank)
     return found
 
 
-def _in_time(
-    parts: Sequence[_Part], results: Sequence[_Found | KetragError], late: dict[str, KetragError]
-) -> list[_Found]:
-    """Return the results that are not errors, and record the others. Raises an error if all are errors."""
+def _in_time(parts: Sequence[Part], work: Callable[[Part], _Found], together: Together) -> list[_Found]:
+    """Return the result of each index, and record those that are late. Raises an error if all are late."""
+
+    def one(part: Part) -> _Found | KetragError:
+        try:
+            return work(part)
+        except _LATE as error:
+            if is_final(error, may_repeat=together.may_repeat):
+                raise
+            return error
+
     found = []
-    for part, result in zip(parts, results, strict=True):
+    for part, result in zip(parts, map_threads(one, parts, together.threads), strict=True):
         if isinstance(result, KetragError):
-            late[part.name] = result
+            together.late[part.name] = result
         else:
             found.append(result)
     if not found:
-        raise next(iter(late.values()))
+        raise next(iter(together.late.values()))
     return found
 
 
-def _merged(found: Sequence[_Found], missing: Sequence[str]) -> dict[str, Any]:
+def _merged(found: Sequence[_Found], late: Mapping[str, KetragError]) -> dict[str, Any]:
     """Return the fields that contexts and hits of several indexes have in common."""
     contexts = [one.context for one in found]
     warnings = dict.fromkeys(warning for one in contexts for warning in one.warnings)
@@ -331,62 +444,52 @@ def _merged(found: Sequence[_Found], missing: Sequence[str]) -> dict[str, Any]:
         one.context.nothing_fits for one in found if one.rows
     )
     warnings.pop(NOTHING_FITS, None)  # the other indexes may have what fits
-    late = (f"without {', '.join(missing)}: no answer in time",) if missing else ()
+    slow = ", ".join(name for name, error in late.items() if isinstance(error, DeadlineExceeded))
+    without = [f"without {slow}: no answer in time"] if slow else []
+    for name, error in late.items():
+        if not isinstance(error, DeadlineExceeded):
+            without.append(f"without {name}: {error.message}")
     return {
-        "warnings": (*late, *warnings, *((NOTHING_FITS,) if nothing_fits else ())),
+        "warnings": (*without, *warnings, *((NOTHING_FITS,) if nothing_fits else ())),
         "nothing_fits": nothing_fits,
-        "missing": tuple(missing),
+        "missing": tuple(late),
         **merged_reading(contexts),
     }
 
 
-def _merged_context(found: Sequence[_Found], missing: Sequence[str]) -> Context:
+def _merged_context(found: Sequence[_Found], late: Mapping[str, KetragError]) -> Context:
     """Return one context with the passages of several indexes by rank, within one budget."""
-    rows = sorted((row for one in found for row in one.rows), key=lambda row: row[0].rank)
+    rows = sorted((row for one in found for row in one.rows), key=lambda row: row.rank)
     first = next((one for one in found if one.rows), found[0])
-    rows = rows[: first.part.plan.top]
+    rows = rows[: first.part.top]
     count = 0
-    while count < len(rows) and sum(one.tokens for one, _ in rows[: count + 1]) <= first.context.budget:
+    while count < len(rows) and sum(row.passage.tokens for row in rows[: count + 1]) <= first.context.budget:
         count += 1
-    passages = [replace(passage, rank=rank) for rank, (passage, _) in enumerate(rows[:count], 1)]
+    passages = [row.ranked(rank) for rank, row in enumerate(rows[:count], 1)]
     tokens = sum(passage.tokens for passage in passages)
-    text = "\n".join(f"[{rank}]{block}\n" for rank, (_, block) in enumerate(rows[:count], 1))
+    text = "\n".join(f"[{rank}]{row.block}\n" for rank, row in enumerate(rows[:count], 1))
     return replace(
         first.context,
         tokens=tokens,
         text=text,
         passages=passages,
         sections=tuple(replace(one, tokens=tokens, text=text) for one in first.context.sections),
-        **_merged(found, missing),
+        **_merged(found, late),
     )
 
 
-def _merged_hits(found: Sequence[_Found], count: int, missing: Sequence[str]) -> Hits:
+def _merged_hits(found: Sequence[_Found], count: int, late: Mapping[str, KetragError]) -> Hits:
     """Return the hits of several indexes in the order of their ranks."""
     ranked: list[tuple[int, Hit]] = []
     first: Hits | None = None
     for one in found:
-        if one.part.hits is None:
+        if one.printed.hits is None:
             continue
-        passages = tuple(passage for passage, _ in one.rows)
-        hits = one.part.hits(replace(one.context, passages=passages)).of_index(one.part.name)
+        passages = tuple(row.ranked(row.rank) for row in one.rows)
+        hits = one.printed.hits(replace(one.context, passages=passages)).of_index(one.part.name)
         ranked += ((passage.rank, hit) for passage, hit in zip(passages, hits, strict=False))
         first = hits if first is None or (hits and not first) else first
     best = sorted(ranked, key=lambda row: row[0])[:count]
     shown = tuple(replace(hit, rank=rank) for rank, (_, hit) in enumerate(best, 1))
     query, mode, reason = (first.query, first.mode, first.reason) if first is not None else ("", "", None)
-    return Hits(query, mode, shown, None if shown else reason, **_merged(found, missing))
-
-
-def _blocks(context: Context) -> list[str]:
-    """Return the title and text of each passage in a context, without its number."""
-    starts, position = [], 0
-    for passage in context.passages:
-        position = context.text.index(f"[{passage.rank}]", position)
-        starts.append(position)
-        position = context.text.index(passage.said, position) + len(passage.said)
-    ends = [*starts, len(context.text)][1:]
-    return [
-        context.text[start + len(f"[{passage.rank}]") : end].rstrip("\n")
-        for passage, start, end in zip(context.passages, starts, ends, strict=True)
-    ]
+    return Hits(query, mode, shown, None if shown else reason, **_merged(found, late))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -18,8 +17,9 @@ from ketrag_fast.index.state import IndexState
 from ketrag_fast.query import inspect
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.plan import plan_query
-from ketrag_fast.query.query import Filter, QueryFields, as_query, check_text, core_text
+from ketrag_fast.query.query import Clock, Filter, QueryFields, as_query, check_text, core_text
 from ketrag_fast.query.retrieval import run_plan
+from ketrag_fast.records import dataclass, replace
 from ketrag_fast.storage import read_only as reading
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import read_progress
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from ketrag_fast.index.difference import ComparedIndex, IndexDifference
     from ketrag_fast.models.embedders.protocol import Role
     from ketrag_fast.query.core_plans import Plan
+    from ketrag_fast.query.outline import Outline
+    from ketrag_fast.query.search import Globs
     from ketrag_fast.query.themes.clusters import FoundThemes
     from ketrag_fast.systems.spec.system import Node
     from ketrag_fast.types import GraphView, Listed, Span
@@ -57,6 +59,25 @@ class Inspection:
     def document_count(self) -> int:
         """The number of documents."""
         return inspect.document_count(self._opened)
+
+    @enough_memory()
+    def outline(self, glob: Globs = None, *, filter: Filter | None = None) -> Outline:
+        """Return a map of a repository: its folders, the files that others use most, and what these define.
+
+        Arguments are those of `Index.files`. `outline.text(tokens)` prints it.
+
+        Examples:
+            >>> index.inspect.outline().folders
+            (('.', 3),)
+        """
+        from ketrag_fast.query.outline import outline_of
+        from ketrag_fast.query.search import Searcher
+
+        state, clock = self._state, Clock(None, 1)
+        condition = self._opened.default_condition if filter is None else filter_condition(filter)
+        searcher = Searcher(self._opened, state.folder)
+        wanted = searcher.documents(self._opened.filtered(condition, clock.left), glob)
+        return outline_of(self._opened, wanted, clock.left)
 
     @enough_memory()
     def documents(
@@ -176,7 +197,7 @@ class Inspection:
 
     @enough_memory()
     def graphs(self) -> tuple[str, ...]:
-        """Return the names of the graphs that `graph` draws: walk, skeleton, keyword, ..."""
+        """Return the names of the graphs that `graph` draws."""
         return self._opened.drawings.names
 
     def missing_graphs(self) -> dict[str, str]:
@@ -258,13 +279,13 @@ class Inspection:
         return state.restricted(condition)
 
     def entity(self, name: str) -> Entity:
-        """Return an entity of the skeleton graph with its relations and their source sentences.
+        """Return an entity of a graph of entities with its relations and their source sentences.
 
         See `node`.
         """
         node = self.node(name, "entity")
         if not isinstance(node, Entity):
-            raise InputError(f"{name!r} is not an entity of a skeleton")
+            raise InputError(f"{name!r} is not an entity")
         return node
 
     @enough_memory()
@@ -279,6 +300,18 @@ class Inspection:
         Raises InputError if the unit does not exist.
         """
         return inspect.neighbouring_units(self._opened, unit, before, after)
+
+    @enough_memory()
+    def unit_at(self, document: str, at: int = 0) -> int:
+        """Return the unit (`Passage.unit`) that has character `at` of a document, given by its id.
+
+        Between two units the earlier one is returned. Raises UnknownName if the index lacks the document.
+
+        Examples:
+            >>> index.inspect.unit_at("fram", 10) == index.inspect.documents(containing="fram")[0].unit
+            True
+        """
+        return inspect.unit_at(self._opened, document, at)
 
     @enough_memory()
     def vectors(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.models.file_trust import files_named
 from ketrag_fast.query.source_paths import sources_of
+from ketrag_fast.records import asdict, dataclass
 from ketrag_fast.storage.confirmations import confirm_settings, forget_settings
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.source_trust import confirm_sources, forget_sources, source_trust

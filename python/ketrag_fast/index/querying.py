@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ketrag_fast import _core
 from ketrag_fast.errors import InputError
@@ -23,15 +22,17 @@ from ketrag_fast.query.query import (
     check_top,
 )
 from ketrag_fast.query.retrieval import run_plan
+from ketrag_fast.records import replace
 from ketrag_fast.types import Context
 
 if TYPE_CHECKING:
     from ketrag_fast.base.filters import Condition
     from ketrag_fast.base.progress import Callback
+    from ketrag_fast.index.left_out import LeftOutFiles
     from ketrag_fast.index.unindexed import UnindexedFiles
     from ketrag_fast.query.open_generation import FilterMask
     from ketrag_fast.query.search import Globs, Searcher
-    from ketrag_fast.types import Answer, Excerpt, Files, Hits, Match, Themes, ThemeSummaries
+    from ketrag_fast.types import Answer, Excerpt, Failure, Files, Hits, Match, Themes, ThemeSummaries
 
 _TOKENS = 1_000
 """Token budget per passage of a search."""
@@ -139,11 +140,47 @@ def search(
     *,
     glob: Globs = None,
     grep: str | None = None,
+    related: str | None = None,
 ) -> Hits:
-    """Return the hits of a query."""
+    """Return the hits of a query, or the passages that belong to a place."""
+    if related is not None:
+        if query:
+            raise InputError(
+                "a search has either a query or related", hint="leave out the query: related ranks by links"
+            )
+        return _related(state, related, check_top(n), fields, glob, grep)
     query = as_query(query, fields)
     plan, hits = search_plan(state, query, check_top(n), glob, grep)
     return hits(run_plan(plan, [query.text], quoted=False)[0][0])
+
+
+def _related(
+    state: IndexState, place: str, count: int, fields: QueryFields, glob: Globs, grep: str | None
+) -> Hits:
+    """Return the passages that belong to a place `path:line`, a file, or a name in source code."""
+    from ketrag_fast.query.definitions import NAME
+    from ketrag_fast.query.excerpts import Excerpts, split_position
+    from ketrag_fast.query.related import related_hits, related_units
+    from ketrag_fast.query.search import Searcher
+
+    query = as_query(place, {**fields, "literal": True})
+    pattern = None if grep is None else pattern_of(grep)
+    state, query = state.visible(query)
+    searcher = Searcher(state.opened, state.folder)
+    plan = searcher.plan(state.path, query, glob, pattern)
+    excerpts, own, symbol = Excerpts(searcher), [], None
+    visible = state.opened.filtered(None, plan.clock.left)
+    for file, part in split_position(place):
+        if excerpts.has(file):
+            own = excerpts.units_at(file, part, visible)
+            break
+    else:
+        symbol = place.strip()
+        if NAME.fullmatch(symbol) is None:
+            raise excerpts.unknown(place, visible)
+    mask = None if plan.filtered is None else plan.filtered.mask
+    found = related_units(state.opened, own, symbol, count, mask, plan.clock.left)
+    return related_hits(searcher, place, found)
 
 
 def search_plan(
@@ -184,39 +221,84 @@ def pattern_of(
     return _core.Pattern(text, any_case=ignore_case, words=words, literal=fixed)
 
 
+class Chosen(NamedTuple):
+    """The files and documents that an exact search reads, by their paths and by conditions on metadata."""
+
+    glob: Globs
+    filter: Filter | None
+    allow: Filter | None
+    only: str | None
+
+
 def grep(
     state: IndexState,
     pattern: _core.Pattern,
-    glob: Globs,
-    chosen: Filter | None,
-    allow: Filter | None,
+    chosen: Chosen,
     *,
     limit: int | None,
     deadline: float | None,
 ) -> list[Match]:
     """Return the lines that match a pattern."""
+    from ketrag_fast.base.scopes import check_scope
+    from ketrag_fast.query.narrowing import in_scope
+
+    check_scope(chosen.only)
     clock = Clock(state.opened.settings.deadline if deadline is None else deadline, 1)
-    searcher, filtered = _searcher(state, chosen, allow, clock)
+    searcher, filtered = _searcher(state, chosen.filter, chosen.allow, clock)
+    scope = in_scope(searcher.opened, filtered, chosen.only)
     most = None if limit is None else check_top(limit)
-    if not state.unindexed:
-        return searcher.grep(pattern, filtered, glob, most, clock.left)
-    indexed = searcher.grep(pattern, filtered, glob, None, clock.left)
-    found = [one for one in indexed if one.path not in state.unindexed]
-    return [*found, *_unindexed(state, chosen, allow).lines(pattern, glob, most)][:most]
+    if state.unindexed:
+        indexed = searcher.grep(pattern, scope, chosen.glob, None, clock.left)
+        found = [one for one in indexed if one.path not in state.unindexed]
+        found = [*found, *_changed_lines(state, pattern, chosen, most)][:most]
+    else:
+        found = searcher.grep(pattern, scope, chosen.glob, most, clock.left)
+    left = None if most is None else most - len(found)
+    if left == 0 or not _sees_all(state, filtered, chosen.allow):
+        return found
+    return found + _left_out(state, chosen).lines(pattern, left, clock.left)
 
 
-def grep_counts(
-    state: IndexState, pattern: _core.Pattern, glob: Globs, chosen: Filter | None, allow: Filter | None
-) -> dict[str, int]:
+def grep_counts(state: IndexState, pattern: _core.Pattern, chosen: Chosen) -> dict[str, int]:
     """Return the number of matching lines by file."""
+    from ketrag_fast.base.scopes import check_scope
+    from ketrag_fast.query.narrowing import in_scope
+
+    check_scope(chosen.only)
     clock = Clock(state.opened.settings.deadline, 1)
-    searcher, filtered = _searcher(state, chosen, allow, clock)
-    found = searcher.counts(pattern, filtered, glob, clock.left)
+    searcher, filtered = _searcher(state, chosen.filter, chosen.allow, clock)
+    scope = in_scope(searcher.opened, filtered, chosen.only)
+    found = searcher.counts(pattern, scope, chosen.glob, clock.left)
+    more: list[Match] = []
     if state.unindexed:
         found = {path: count for path, count in found.items() if path not in state.unindexed}
-        for match in _unindexed(state, chosen, allow).lines(pattern, glob, None):
-            found[str(match.path)] = found.get(str(match.path), 0) + 1
+        more += _changed_lines(state, pattern, chosen, None)
+    if _sees_all(state, filtered, chosen.allow):
+        more += _left_out(state, chosen).lines(pattern, None, clock.left)
+    for match in more:
+        found[str(match.path)] = found.get(str(match.path), 0) + 1
     return found
+
+
+def _changed_lines(
+    state: IndexState, pattern: _core.Pattern, chosen: Chosen, most: int | None
+) -> list[Match]:
+    """Return the matching lines of changed files that are not indexed yet."""
+    return _unindexed(state, chosen.filter, chosen.allow).lines(pattern, chosen.glob, chosen.only, most)
+
+
+def unindexed_lines(state: IndexState, query: str, most: int) -> list[Match]:
+    """Return at most `most` lines of files that are not indexed yet, with words of the query."""
+    if not state.unindexed:
+        return []
+    words = _core.lexical_keywords(query)
+    return _unindexed(state, None, None).lines_with_words(words, most) if words else []
+
+
+def unsearched(state: IndexState, glob: Globs, only: str | None) -> list[Failure]:
+    """Return the files of the sources that exact searches do not read, with the reasons."""
+    chosen = Chosen(glob, None, None, only)
+    return _left_out(state, chosen).unsearched() if _sees_all(state, None, None) else []
 
 
 def files(state: IndexState, glob: Globs, chosen: Filter | None, allow: Filter | None) -> Files:
@@ -233,7 +315,7 @@ def excerpt(
     allow: Filter | None,
 ) -> Excerpt:
     """Return a range of lines of the indexed text of a file."""
-    from ketrag_fast.query.excerpts import Excerpts, Part, split_position, unknown
+    from ketrag_fast.query.excerpts import Excerpts, Part, split_position
 
     searcher, filtered = _searcher(state, chosen, allow, Clock(None, 1))
     excerpts = Excerpts(searcher)
@@ -253,7 +335,7 @@ def excerpt(
     for file, part in split_position(name):
         if excerpts.has(file):
             return excerpts.excerpt(file, part, filtered)
-    raise unknown(name)
+    raise excerpts.unknown(name, filtered)
 
 
 def _searcher(
@@ -277,6 +359,18 @@ def _unindexed(state: IndexState, chosen: Filter | None, allow: Filter | None) -
     condition = state.opened.default_condition if chosen is None else condition
     rights = [*state.allows, *([] if allow is None else [allow_condition(allow)])]
     return UnindexedFiles(state, permitted, [*rights, *([] if condition is None else [condition])])
+
+
+def _sees_all(state: IndexState, filtered: FilterMask | None, allow: Filter | None) -> bool:
+    """Return whether a search covers files without documents, whose metadata meets no condition."""
+    is_restricted = filtered is not None or allow is not None or bool(state.allows)
+    return not is_restricted and state.settings.refresh != "never"
+
+
+def _left_out(state: IndexState, chosen: Chosen) -> LeftOutFiles:
+    from ketrag_fast.index.left_out import LeftOutFiles
+
+    return LeftOutFiles(state, chosen.glob, chosen.only)
 
 
 def _range(lines: Any) -> tuple[int, int | None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ from ketrag_fast.base.progress import Meter, stopper
 from ketrag_fast.errors import IndexDamaged, IndexMissing, InputError
 from ketrag_fast.query.open_generation import Opened, load
 from ketrag_fast.query.query import Clock, Filter, Query
+from ketrag_fast.records import replace
 from ketrag_fast.storage.generation import MANIFEST, current_number, stamp_of
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.manifest import read_manifest
@@ -46,7 +46,7 @@ class IndexState:
         """Paths of the files that had changed at that time, or were new, and that were not indexed."""
         self._parts: dict[str, IndexState] = {}
         self._lent = False
-        self._whole: tuple[int, tuple[int, int]] = (0, (0, 0))
+        self._whole: tuple[int, tuple[int, int]]
         """Number and stamp of the open generation of the whole index."""
         self._now: Opened | None
         self._now, self.folder, self._whole = self._load(None, Clock(deadline, 1))

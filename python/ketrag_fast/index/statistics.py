@@ -151,7 +151,7 @@ def _search(generation: Generation, stage: str) -> dict[str, Any]:
 
 
 def _extraction(generation: Generation, path: Path, sizes: Sizes) -> dict[str, Any] | None:
-    """Return counts of the skeleton's chunks, and the total cost of extraction in this index."""
+    """Return counts of the chunks that were read, and the total cost of extraction in this index."""
     if "read_chunks" not in sizes:
         return None
     about = generation.manifest.models.get("llm", {})

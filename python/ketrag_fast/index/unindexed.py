@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast.base.filters.condition import FieldComparison
+from ketrag_fast.base.safe_io import read_regular
 from ketrag_fast.errors import InputError, UnknownName
 from ketrag_fast.query.source_paths import SourceFile, place_fields
+from ketrag_fast.records import dataclass
 from ketrag_fast.storage.layout import Layout
-from ketrag_fast.storage.source_files import base_of
+from ketrag_fast.storage.source_files import base_of, root_of
 from ketrag_fast.types import Document, Excerpt, Match, ShownLine
 from ketrag_fast.types.locations import location_of, sort_locators
 
@@ -29,6 +32,12 @@ if TYPE_CHECKING:
 
 _MOST: Final = 64 << 20
 """Maximum bytes of files that one call reads, in the order of their paths; plain files take 0.02 s per MB."""
+_PLAIN: Final = 1 << 20
+"""Bytes of a file that is searched for words as it is on the disk."""
+_FILES: Final = 12
+"""Files with most words whose lines are shown; a result of the MCP server has room for as many."""
+_LINES_OF_FILE: Final = 3
+_LONGEST_LINE: Final = 300
 _LINES: Final = 20
 """Number of lines of an excerpt that is requested by its first line alone, as in `query.excerpts`."""
 
@@ -47,23 +56,51 @@ class UnindexedFiles:
     permitted: IndexState
     conditions: Sequence[Condition]
 
-    def lines(self, pattern: _core.Pattern, globs: Any, most: int | None) -> list[Match]:
-        """Return at most `most` matching lines of the files."""
-        from ketrag_fast.kernels.text import pack
+    def lines(self, pattern: _core.Pattern, globs: Any, only: str | None, most: int | None) -> list[Match]:
+        """Return at most `most` matching lines of the files; `globs` and `only` are as in `Index.grep`."""
+        from ketrag_fast.base.packed_texts import packed_texts
+        from ketrag_fast.base.scopes import paths_in
         from ketrag_fast.query.narrowing import match_paths
 
         texts = self._read(match_paths(globs, self.state.unindexed))
-        packed = pack([document.text for _, document in texts])
+        names = frozenset(paths_in(only, [document.id for _, document in texts]))
+        texts = [row for row in texts if row[1].id in names]
+        packed = packed_texts([document.text for _, document in texts])
         each = 1 << 62 if most is None else most
         found = []
-        for number, line, start, end, text, cut, marks in pattern.lines(packed, each, each):
+        for number, before, start, end, text, cut, marks in pattern.lines(packed, each, each):
             file, document = texts[number]
             place = _place(file, document, start, end)
             at = _line_in_file(document, start)
             place["lines"] = place["lines"] if at is None else (at, at)
             has_other = any(place[name] is not None for name in ("lines", "page", "cell", "time"))
             shown = ShownLine(text, tuple(marks), at, cut)
-            found.append(Match(**place, text_lines=None if has_other else (line, line), line=shown))
+            found.append(
+                Match(**place, text_lines=None if has_other else (before + 1, before + 1), line=shown)
+            )
+        return found
+
+    def lines_with_words(self, words: Sequence[str], most: int) -> list[Match]:
+        """Return lines that contain some of the words, of the files that contain most of them.
+
+        The files are searched as they are on the disk, and only the best ones are read as a build reads them.
+        """
+        wanted = {word.lower(): word.lower().encode("utf-8") for word in words}
+        inside: dict[str, list[str]] = {}
+        for spec, files in self._by_source(self.state.unindexed).items():
+            root = root_of(spec, follow=bool(self.state.opened.settings.follow_links))
+            for _, path in files:
+                with suppress(OSError):
+                    data = read_regular(path, _PLAIN, root).lower()
+                    inside[str(path)] = [word for word, encoded in wanted.items() if encoded in data]
+        counts = Counter(word for own in inside.values() for word in own)
+        rarity = {word: log((len(inside) + 1) / count) for word, count in counts.items()}
+        scores = sorted((-sum(rarity[word] for word in own), path) for path, own in inside.items() if own)
+        best = [path for _, path in scores[:_FILES]]
+        texts = sorted(self._read(best), key=lambda one: best.index(str(one[0].path)))
+        found: list[Match] = []
+        for file, document in texts:
+            found += _lines_with(file, document, rarity, most - len(found))
         return found
 
     def excerpt(self, name: str, lines: tuple[int, int | None] | None) -> Excerpt | None:
@@ -143,6 +180,25 @@ class UnindexedFiles:
             inner = Path(path).relative_to(base).as_posix() if base.is_dir() else base.name
             found[spec].append((inner, Path(path)))
         return found
+
+
+def _lines_with(
+    file: SourceFile, document: Document, rarity: Mapping[str, float], most: int
+) -> Iterator[Match]:
+    """Yield the lines of a document that contain most of the words, the rare ones first; at most `most`."""
+    lines, at = [], 0
+    for number, text in enumerate(document.text.split("\n")):
+        score = sum(weight for word, weight in rarity.items() if word in text.lower())
+        if score:
+            lines.append((-score, number, at, text))
+        at += len(text) + 1
+    for _, number, start, text in sorted(sorted(lines)[: min(_LINES_OF_FILE, most)], key=lambda row: row[1]):
+        place = _place(file, document, start, start + len(text))
+        own = _line_in_file(document, start)
+        line = number + 1 if own is None else own
+        place["lines"] = (line, line)
+        shown = text[:_LONGEST_LINE]
+        yield Match(**place, text_lines=None, line=ShownLine(shown, (), own, len(shown) < len(text)))
 
 
 def _fields(condition: Condition) -> Iterator[tuple[str, Any]]:

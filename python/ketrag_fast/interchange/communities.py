@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from ketrag_fast.errors import BackendMissing
 from ketrag_fast.interchange.graph_part import GraphPart
 from ketrag_fast.query.themes.clusters import FoundThemes
+from ketrag_fast.records import dataclass, field
 from ketrag_fast.systems.spec.drawing import NO_COMMUNITY
 from ketrag_fast.types import Theme
 
@@ -68,7 +68,7 @@ def computed_communities(part: GraphPart) -> list[GraphCommunity]:
         import graspologic_native
     except ImportError as error:
         raise BackendMissing(
-            "computing communities needs graspologic-native", hint="pip install 'ketrag-fast[noderag]'"
+            "computing communities needs graspologic-native", hint="pip install graspologic-native"
         ) from error
 
     edges: list[tuple[str, str, float]] = []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,6 +31,7 @@ from ketrag_fast.interchange.graph_part import (
 )
 from ketrag_fast.interchange.targets import new_file, new_folder, require_free
 from ketrag_fast.page import index_file
+from ketrag_fast.records import asdict, dataclass
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.spec.drawing import GraphTables
 from ketrag_fast.systems.spec.stage import resolve

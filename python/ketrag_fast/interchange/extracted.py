@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from ketrag_fast.records import dataclass, field
 from ketrag_fast.types import Document
 
 _EXAMPLES: Final = 3

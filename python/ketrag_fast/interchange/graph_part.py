@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from typing import Any, Final, NamedTuple
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from ketrag_fast.errors import IndexDamaged, InputError
 from ketrag_fast.index import Index
+from ketrag_fast.records import dataclass
 from ketrag_fast.storage.io_errors import REPAIR
 from ketrag_fast.systems.shared.graph_columns import texts_at
 from ketrag_fast.systems.shared.rows import documents_of, strings, unit_owners

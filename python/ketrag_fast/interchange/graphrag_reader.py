@@ -11,10 +11,14 @@ from ketrag_fast.errors import DocumentError
 from ketrag_fast.interchange.communities import NO_MODEL
 from ketrag_fast.interchange.extracted import Extracted, ExtractedReport
 from ketrag_fast.interchange.graphrag_tables import OWN_ID
-from ketrag_fast.models.extraction.graphrag import tables_below
 from ketrag_fast.models.optional_imports import import_quietly
 from ketrag_fast.types import Document
 
+_TABLES: Final = {
+    "entities": ("entities", "create_final_entities"),
+    "relationships": ("relationships", "create_final_relationships"),
+    "text_units": ("text_units", "create_final_text_units", "create_base_text_units"),
+}
 _DOCUMENT_TABLES: Final = ("documents", "create_final_documents", "create_base_documents")
 _BATCH: Final = 4096
 
@@ -29,7 +33,7 @@ def read_graphrag(folder: Path) -> Extracted:
     import_quietly("pyarrow.parquet")
     if not folder.is_dir():
         raise DocumentError(f"{folder} is not a folder", hint="give the root or output folder of GraphRAG")
-    tables = tables_below(folder)
+    tables = _tables_below(folder)
     if tables is None:
         raise DocumentError(
             f"{folder} has no tables of GraphRAG",
@@ -45,6 +49,20 @@ def read_graphrag(folder: Path) -> Extracted:
     if _table(place, "covariates") is not None:
         found.notes.add("the table covariates is not read", "covariates")
     return found
+
+
+def _tables_below(folder: Path) -> dict[str, Path] | None:
+    """Return the three tables of the folder, or else of the nearest and newest folder below it."""
+    places = {path.parent for path in folder.rglob("*entities.parquet")}
+    for place in sorted(places, key=lambda path: (len(path.parts), -path.stat().st_mtime, path)):
+        found = {
+            name: next((place / f"{n}.parquet" for n in names if (place / f"{n}.parquet").is_file()), None)
+            for name, names in _TABLES.items()
+        }
+        whole = {name: path for name, path in found.items() if path is not None}
+        if len(whole) == len(_TABLES):
+            return whole
+    return None
 
 
 def _table(place: Path, name: str) -> Path | None:

@@ -7,7 +7,6 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from itertools import islice, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -27,10 +26,12 @@ from ketrag_fast.models.extraction.grounding import Source
 from ketrag_fast.models.extraction.recording import RecordingWriter
 from ketrag_fast.models.extraction.records import EntityRecord, Extraction, RelationRecord
 from ketrag_fast.query.themes.summaries import WrittenSummary, sources_of, store_reports
+from ketrag_fast.records import dataclass, field
 from ketrag_fast.storage.durable import sync_folder
 from ketrag_fast.storage.io_errors import writing
 from ketrag_fast.storage.journal import Journal
 from ketrag_fast.storage.layout import Layout
+from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.shared.rows import unit_owners
 from ketrag_fast.types import Document, ThemeSummary
 
@@ -109,7 +110,7 @@ def import_index(
 
     Examples:
         >>> from ketrag_fast import export_graph
-        >>> exported = export_graph(index, "graphrag", scratch / "tables", graph="skeleton")
+        >>> exported = export_graph(index, "graphrag", scratch / "tables")
         >>> report = import_index("graphrag", scratch / "tables", scratch / "imported")
         >>> report.entities_taken == exported.nodes
         True
@@ -134,7 +135,7 @@ def import_index(
             for (document, start, end), extraction in extractions:
                 writer.write(document, start, end, extraction)
         with Index.build((), aside, settings=read, progress=progress) as index:
-            graph = index.inspect.arrays().get("skeleton", {})
+            entities, relations = _entity_graph_size(index)
             reports = _summaries(index, found, places)
             if reports:
                 with Journal(Layout(aside).tables) as journal:
@@ -144,12 +145,22 @@ def import_index(
         str(target),
         str(recording),
         **{name: len(getattr(found, name)) for name in ("documents", "passages", "entities", "relations")},
-        entities_taken=len(graph.get("entity_rank", ())),
-        relations_taken=len(graph.get("relation_weight", ())),
+        entities_taken=entities,
+        relations_taken=relations,
         reports=len(reports),
         skipped=tuple(found.skipped.rows()),
         notes=tuple(found.notes.rows()),
     )
+
+
+def _entity_graph_size(index: Index) -> tuple[int, int]:
+    """Return the number of entities and of relations in the entity graph of an index."""
+    arrays = index.inspect.arrays()
+    for stage in registry().stages:
+        if stage.entity_graph is not None and stage.name in arrays:
+            found = arrays[stage.name]
+            return len(found[f"{stage.entity_graph.name}_offsets"]) - 1, len(found[stage.entity_graph.source])
+    return 0, 0
 
 
 # ---------------------------------------------------------------- the target

@@ -3,10 +3,10 @@
 | area | kernels |
 |---|---|
 | text | `tokenise` `sentence_spans` `count_tokens` `pack` `unpack` |
-| documents to units and keywords | `corpus` `vocabulary` `concepts` |
+| documents to units and keywords | `corpus` `vocabulary` |
 | search without a model | `build_links` `bm25` `walk` |
-| neighbours and vectors | `cooccurrence_knn` `cosine_knn` `top_k` `kmeans` `Encoder` |
-| graphs | `pagerank` `fold_skeleton` |
+| neighbours and vectors | `cosine_knn` `top_k` `kmeans` `Encoder` |
+| graphs | `pagerank` |
 | contexts | `fuse_ranks` `fill` |
 
 All kernels release the interpreter lock, return the same bytes on any number of `threads` (0: all cores), and
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ketrag_fast.kernels.encoder import Encoder
-    from ketrag_fast.kernels.graphs import Concepts, concepts, fold_skeleton, pagerank
+    from ketrag_fast.kernels.graphs import pagerank
     from ketrag_fast.kernels.links import Vectors, bm25, build_links, fill, walk
     from ketrag_fast.kernels.text import (
         Corpus,
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     )
     from ketrag_fast.kernels.vectors import (
         Clusters,
-        CooccurrenceNeighbours,
-        cooccurrence_knn,
         cosine_knn,
         fuse_ranks,
         kmeans,
@@ -51,21 +49,16 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Clusters": "vectors",
-    "Concepts": "graphs",
-    "CooccurrenceNeighbours": "vectors",
     "Corpus": "text",
     "Encoder": "encoder",
     "Vectors": "links",
     "Vocabulary": "text",
     "bm25": "links",
     "build_links": "links",
-    "concepts": "graphs",
-    "cooccurrence_knn": "vectors",
     "corpus": "text",
     "cosine_knn": "vectors",
     "count_tokens": "text",
     "fill": "links",
-    "fold_skeleton": "graphs",
     "fuse_ranks": "vectors",
     "kmeans": "vectors",
     "pack": "text",
@@ -80,21 +73,16 @@ _HOMES = {
 
 __all__ = [
     "Clusters",
-    "Concepts",
-    "CooccurrenceNeighbours",
     "Corpus",
     "Encoder",
     "Vectors",
     "Vocabulary",
     "bm25",
     "build_links",
-    "concepts",
-    "cooccurrence_knn",
     "corpus",
     "cosine_knn",
     "count_tokens",
     "fill",
-    "fold_skeleton",
     "fuse_ranks",
     "kmeans",
     "pack",

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from ketrag_fast import _core
 from ketrag_fast.errors import ConfigError, InputError
 from ketrag_fast.kernels.arrays import Report, callback, count, pack_texts, text
+from ketrag_fast.records import dataclass
 
 """Number format. "auto" is the fastest on this machine.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
@@ -32,6 +31,7 @@ from ketrag_fast.kernels.arrays import (
 )
 from ketrag_fast.kernels.arrays import texts as as_texts
 from ketrag_fast.kernels.arrays import vectors as as_vectors
+from ketrag_fast.records import dataclass
 
 Links = dict[str, U8 | U32 | U64 | F64]
 """The arrays of an index by name. Each can be stored in a file and memory-mapped."""

@@ -7,7 +7,6 @@ are in bytes, except `unit_chars`. Invalid arguments raise `ketrag_fast.errors.I
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
@@ -29,6 +28,7 @@ from ketrag_fast.kernels.arrays import (
     whole,
 )
 from ketrag_fast.kernels.arrays import text as checked
+from ketrag_fast.records import dataclass
 
 Texts = Sequence[str] | Packed
 Csr = tuple[U64, U32]

@@ -19,7 +19,6 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -37,6 +36,7 @@ from ketrag_fast.errors import (
 )
 from ketrag_fast.kernels.vectors import top_k
 from ketrag_fast.models.optional_imports import import_quietly
+from ketrag_fast.records import asdict, dataclass
 from ketrag_fast.storage.durable import replace_path
 
 Choice = Literal["auto", "exact", "hnsw"]

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +21,7 @@ from ketrag_fast import _core
 from ketrag_fast.errors import BackendError, ConfigError, IndexDamaged, InputError
 from ketrag_fast.kernels.encoder import KERNEL_VARIABLE
 from ketrag_fast.kernels.text import pack
+from ketrag_fast.records import dataclass
 
 FORM: Final = "native:"
 _PRECISIONS: Final = {"auto": "auto", "fp32": "f32", "bf16": "bf16", "int8": "int8"}

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import ConfigError, EndpointNotConfirmed, KetragError, SettingsNotConfirmed
 from ketrag_fast.models.file_trust import files_named
+from ketrag_fast.records import asdict, dataclass
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.source_trust import source_trust
 

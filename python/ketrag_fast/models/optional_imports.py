@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
+from ketrag_fast.base.installed import install_command
 from ketrag_fast.errors import BackendMissing
 
 
@@ -18,5 +19,5 @@ def import_quietly(module: str, extra: str | None = None) -> ModuleType:
             f"{name} is not installed"
             if getattr(error, "name", None) == name
             else f"{name} cannot be loaded: {error}",
-            hint=f"pip install {name}" if extra is None else f"pip install 'ketrag-fast[{extra}]'",
+            hint=f"pip install {name}" if extra is None else install_command(extra),
         ) from error

@@ -15,12 +15,17 @@ if TYPE_CHECKING:
 
 SCRIPTS: Final = (
     "common.js",
+    "address.js",
     "markdown.js",
     "graph_picture.js",
     "graph.js",
     "service.js",
+    "cards.js",
+    "reader.js",
+    "answers.js",
     "page.js",
     "documents.js",
+    "uploads.js",
     "themes.js",
     "path.js",
     "views.js",

@@ -14,11 +14,15 @@ if TYPE_CHECKING:
 
 _SCRIPTS: Final = (
     "common.js",
+    "address.js",
     "markdown.js",
     "graph_picture.js",
     "graph.js",
     "graph_part.js",
     "offline.js",
+    "cards.js",
+    "reader.js",
+    "answers.js",
     "page.js",
     "documents.js",
     "themes.js",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -31,12 +30,14 @@ from ketrag_fast.query.plan import QueryPlan, plan_query
 from ketrag_fast.query.query import Query, whole
 from ketrag_fast.query.retrieval import run_plan
 from ketrag_fast.query.themes.describe import QUOTES
+from ketrag_fast.records import dataclass, field, replace
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.shared.stored_rows import languages_of
-from ketrag_fast.types import Answer, Citation, Context, Passage, Quote
+from ketrag_fast.types import Answer, Citation, Context, Passage, Quote, Turn
 
 if TYPE_CHECKING:
     from ketrag_fast.models.llms.protocol import LanguageModel
+    from ketrag_fast.models.tasks.driver import Spent
 
 _MOST_TOKENS = 1_000_000
 _MOST_QUOTES = 100
@@ -82,16 +83,59 @@ class AnswerOptions:
         assign(self, "form", form_of(self.kind, self.options))
 
 
+Retrieve = Callable[[Query], Context]
+
+
 def answer_query(
-    opened: Opened, path: Path, query: Query, options: AnswerOptions, context: Context | None = None
+    opened: Opened, path: Path, query: Query, options: AnswerOptions, retrieve: Retrieve | None = None
 ) -> Answer:
     """Return a model's answer to a query; without a model, the best sentences and the reason.
 
-    If `context` is given, it is used instead of retrieving one. Raises the errors of
-    retrieval and of the model.
+    A question that continues a conversation is rewritten by the model first. If `retrieve` is given, it
+    returns the context. Raises the errors of retrieval and of the model.
     """
+    question = query.text
+    query, spent = _standing_alone(opened, path, query, options)
+    result = _answer_query(opened, path, query, options, retrieve)
+    continued = query.continued
+    if continued is not None and continued.taken:
+        result = replace(result, taken=continued.taken, asked=continued.text)
+    if spent is None:
+        return result
+    result = _with_usage(result, spent)
+    return result if query.text == question else replace(result, question=question, read_as=query.text)
+
+
+def _standing_alone(
+    opened: Opened, path: Path, query: Query, options: AnswerOptions
+) -> tuple[Query, Spent | None]:
+    """Return a query whose question a model has rewritten, and the model's usage; None if no model was
+    called.
+
+    Without a usable reply the query is returned as it is.
+    """
+    llm = opened.answering if options.llm is None else options.llm
+    is_needed = query.continued is not None and query.continued.taken
+    if not is_needed or llm in (None, _NO_MODEL) or (isinstance(llm, str) and is_extractive(llm)):
+        return query, None
+    if options.llm is None and opened.writer is not None:
+        opened.writer.require_permission()
+    from ketrag_fast.query.answer.rewriting import rewrite
+
     plan = plan_query(opened, path, query)
-    if context is not None:
+    limit = limit_of(options.seconds, plan.clock.left())
+    lease = opened.models.lend(llm, limit.left) if isinstance(llm, str) else nullcontext(llm)
+    turns = [turn for turn in query.history if isinstance(turn, Turn)]
+    with lease as model:
+        text, spent = rewrite(query.text, turns, model, limit)
+    return (query if text is None else replace(query, text=text, history=())), spent
+
+
+def _answer_query(
+    opened: Opened, path: Path, query: Query, options: AnswerOptions, retrieve: Retrieve | None
+) -> Answer:
+    plan = plan_query(opened, path, query)
+    if retrieve is not None:
         plan = replace(plan, neighbourhoods=0)  # its units may come from other indexes
     llm = (opened.answering or _NO_MODEL) if options.llm is None else options.llm
     quotes_by = llm if isinstance(llm, str) and is_extractive(llm) else None
@@ -101,15 +145,17 @@ def answer_query(
             f"{options.form.kind}",
             hint="name a language model: --answer-llm llama-cpp:PATH.gguf or openai:MODEL@URL",
         )
-    if context is None:
+    if retrieve is None:
         context = run_plan(plan, [query.text], quoted=llm == _NO_MODEL)[0][0]
+    else:
+        context = retrieve(query)
     if options.on_context is not None and options.on_context(context) is False:
         return answer_without_model(context, "cancelled")
     if llm == _NO_MODEL or not context.passages:
         if not context.passages:
             return answer_without_model(context)
         surveys = plan.mode.recipe.surveys
-        plain = replace(context, question=plan.plain_text(query.text))
+        plain = replace(context, question=plan.asked_text(query.text))
         quotes = _digest(plain) if surveys else best_sentences(plain, options.quotes)
         return replace(answer_without_model(context, "no_model"), quotes=quotes)
     if quotes_by is not None:
@@ -117,6 +163,21 @@ def answer_query(
     if options.llm is None and opened.writer is not None:
         opened.writer.require_permission()
     return _answer_with_model(plan, llm, context, options, Layout(path).tables)
+
+
+def quote_context(context: Context, options: AnswerOptions) -> Answer:
+    """Return the best sentences of a context, without a model."""
+    if options.form.kind != "free":
+        raise ConfigError(
+            f"a question of kind {options.form.kind} needs a language model",
+            hint="name one: --answer-llm SPEC (llama-cpp:PATH.gguf or openai:MODEL@URL)",
+        )
+    if options.on_context is not None and options.on_context(context) is False:
+        return answer_without_model(context, "cancelled")
+    if not context.passages:
+        return answer_without_model(context)
+    quotes = best_sentences(context, options.quotes)
+    return replace(answer_without_model(context, "no_model"), quotes=quotes)
 
 
 def _digest(context: Context) -> tuple[Quote, ...]:
@@ -170,13 +231,16 @@ def _answer_with_model(
         result = replace(result, usd=after - before)
     if themes:  # the notes are not part of the context
         result = replace(result, context=context)
-    if usage is None:
-        return result
+    return result if usage is None else _with_usage(result, usage)
+
+
+def _with_usage(answer: Answer, usage: Spent) -> Answer:
+    """Return an answer whose tokens include those of other replies."""
     return replace(
-        result,
-        tokens_in=result.tokens_in + usage.tokens_in,
-        tokens_out=result.tokens_out + usage.tokens_out,
-        tokens_shared=result.tokens_shared + usage.tokens_shared,
+        answer,
+        tokens_in=answer.tokens_in + usage.tokens_in,
+        tokens_out=answer.tokens_out + usage.tokens_out,
+        tokens_shared=answer.tokens_shared + usage.tokens_shared,
     )
 
 

@@ -28,6 +28,8 @@ Plan = _core.Plan
 """Plan of the core for requests that differ only in their text."""
 Front = _core.Front
 """HTTP front end that answers plain requests from plans and forwards all other requests."""
+RequestLog = _core.RequestLog
+"""Log with a line for each request, written by a thread."""
 _TEXT: Final = 300
 """Length in characters of the text that is used as a query to warm up."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import heapq
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,12 +13,17 @@ from ketrag_fast.errors import InputError, UnknownName
 from ketrag_fast.query.mail_heads import head_of
 from ketrag_fast.query.open_generation import FilterMask
 from ketrag_fast.query.search import Searcher
-from ketrag_fast.query.source_paths import place_fields
+from ketrag_fast.query.source_paths import place_fields, without_part
+from ketrag_fast.records import dataclass
 from ketrag_fast.types import Excerpt
 from ketrag_fast.types.locations import Location, Locator
 
 _SHOWN: Final = 20
 """Number of lines of an excerpt that is requested by its first line alone."""
+_OTHER: Final = 3
+"""Maximum difference in the lengths of similar names, as of `note.md` and `notes.md`."""
+_LIKE: Final = 0.75
+"""Minimum similarity of names (difflib). `crow.csv` has 0.88 to `crew.csv`, `main.rs` 0.62 to `lib.rs`."""
 _CELL: Final = re.compile(r"(cell|[A-Za-z]{0,3})(\d+)")
 
 
@@ -67,6 +72,37 @@ class Excerpts:
         heads = tuple(head for head in self._heads(documents, begin) if low <= head[0] <= high)
         return Excerpt(**place, text="\n".join(shown), first=low, total=total, heads=heads)
 
+    def units_at(self, name: str, part: Part, filtered: FilterMask | None) -> list[int]:
+        """Return the units that cover a part of a file, in order. A first line alone is one line.
+
+        Raises as `excerpt`.
+        """
+        texts, units = self.searcher.opened.texts, self.searcher.units
+        found: list[int] = []
+        for number in self._find(name, part, filtered):
+            text = texts.text(number)
+            start, end, _ = part.range_in(self.searcher, number, text)
+            if part.lines is not None:
+                begin = texts.core.first_line(number, text) or 1
+                first, last = part.lines[0], part.lines[1] or part.lines[0]
+                ends = [0, *(match.end() for match in re.finditer("\n", text)), len(text) + 1]
+                if not 0 <= first - begin < len(ends) - 1:
+                    raise UnknownName(
+                        f"{name} has no line {first:,}",
+                        hint=f"its text ends with line {begin + len(ends) - 2:,}",
+                    )
+                start, end = ends[first - begin], ends[min(max(last, first) - begin + 1, len(ends) - 1)]
+            wanted = bytes(at == number for at in range(len(texts)))
+            own = [unit for unit, fits in enumerate(texts.core.units_of(wanted)) if fits]
+            spans = [(int(units["unit_span"][unit, 0]), int(units["unit_span"][unit, 1])) for unit in own]
+            inside = [
+                unit for unit, (low, high) in zip(own, spans, strict=True) if low < end and start < high
+            ]
+            # Blank lines between passages belong to the passage below them.
+            below = [unit for unit, (low, _) in zip(own, spans, strict=True) if low >= end]
+            found += inside or below[:1] or own[-1:]
+        return found
+
     def _heads(self, documents: Sequence[int], begin: int) -> Iterator[tuple[int, str]]:
         """Yield the heads of mails, each with the number of the first line of its text."""
         opened, line = self.searcher.opened, begin
@@ -77,6 +113,18 @@ class Excerpts:
                 yield line, head
             if len(documents) > 1:
                 line += opened.texts.text(number).count("\n") + 1
+
+    def unknown(self, name: str, filtered: FilterMask | None) -> UnknownName:
+        """Return the error for a file that is not in the index or does not pass the filter.
+
+        Its hint names paths that resemble it, of those that the caller may see.
+        """
+        texts = self.searcher.opened.texts
+        fits = None if filtered is None or filtered.core is None else texts.core.documents_of(filtered.mask)
+        seen = (known for at, known in enumerate(texts.names) if fits is None or fits[at])
+        near = near_paths(name, dict.fromkeys(map(without_part, seen)))
+        hint = f"did you mean {' or '.join(near)}?" if near else "`ketrag documents` lists what is"
+        return UnknownName(f"{name} is not in the index", hint=hint)
 
     def has(self, name: str) -> bool:
         """Return whether the index has a document or a file with this name."""
@@ -92,7 +140,7 @@ class Excerpts:
                 at for at in found if part.is_in(self.searcher.opened.places.of_rows(texts.rows(at), 0, 1))
             ]
         if not found:
-            raise unknown(name)
+            raise self.unknown(name, filtered)
         return found
 
     def _candidates(self, name: str) -> list[int]:
@@ -117,9 +165,35 @@ class Excerpts:
         return [at for at in near if texts.names[at].startswith(parts)]
 
 
-def unknown(name: str) -> UnknownName:
-    """Return the error for a file that is not in the index, or that the caller may not see."""
-    return UnknownName(f"{name} is not in the index", hint="`ketrag documents` lists what is")
+def near_paths(name: str, paths: Iterable[str]) -> list[str]:
+    """Return at most three paths that resemble one, the most similar first.
+
+    Files of the same name in other folders, or with other case or marks between words, come before those
+    whose name is misspelt.
+
+    Examples:
+        >>> near_paths("src/Read_me.md", ["docs/read-me.md", "docs/roadmap.md", "src/main.rs"])
+        ['docs/read-me.md']
+    """
+    from difflib import SequenceMatcher  # few messages need it
+
+    wanted = _plain(name.partition(":")[0].split("/")[-1])
+    rows = []
+    for path in paths:
+        own = _plain(path.split("/")[-1])
+        if not wanted or abs(len(own) - len(wanted)) > _OTHER:
+            continue
+        compared = SequenceMatcher(None, own, wanted)
+        if own != wanted and min(compared.real_quick_ratio(), compared.quick_ratio()) < _LIKE:
+            continue
+        name_likeness = compared.ratio()
+        if name_likeness >= _LIKE:
+            rows.append((-name_likeness, -SequenceMatcher(None, path, name).ratio(), path))
+    return [path for *_, path in heapq.nsmallest(3, rows)]
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s_-]+", "", name).lower()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast import _core
+from ketrag_fast.records import dataclass, replace
 from ketrag_fast.systems.shared.stored_rows import languages_of
 from ketrag_fast.types import Passage
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, Final
@@ -13,7 +12,9 @@ import numpy as np
 from ketrag_fast.errors import ExtensionError, InputError, KetragError, ModeUnavailable
 from ketrag_fast.kernels import drawing
 from ketrag_fast.models.lru import LruCache
+from ketrag_fast.query.layout_words import is_layout_word
 from ketrag_fast.query.query import core_text, whole
+from ketrag_fast.records import dataclass, field
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.spec.stage import resolve
 from ketrag_fast.types import GraphEdge, GraphNode, GraphView
@@ -32,6 +33,8 @@ _EDGES: Final = 4
 """Maximum number of drawn edges per drawn node; with more edges a picture is solid black."""
 _OVERVIEW: Final = 12
 """An overview of N nodes starts from the N / 12 nodes that have the most edges."""
+_SPARE: Final = 4
+"""One node in four more than drawn is chosen, to replace words of the layout, which are left out."""
 _TITLE: Final = 500
 _ENDS: Final = 4
 """Maximum number of nodes with the same name that are tried as an end of a path."""
@@ -126,17 +129,12 @@ class OpenGraph:
         return view
 
     def _draw(self, seeds: list[int], limit: int, report: Report, on_path: int = 0) -> GraphView:
-        rows, total = self.rows, int(self.starts[-1])
-        if seeds:
-            nodes = drawing.neighbourhood(rows, seeds, limit, report=report).nodes
-        elif total <= limit:
-            nodes = np.argsort(-self.degrees, kind="stable").astype(np.uint32)
-        else:
-            order, count = np.argsort(-self.degrees, kind="stable"), max(limit // _OVERVIEW, 1)
-            nodes = drawing.neighbourhood(rows, order[:count], limit, report=report).nodes
-            while len(nodes) < limit and count < limit:  # the components of these nodes are small
-                count = min(2 * count, limit)
-                nodes = drawing.neighbourhood(rows, order[:count], limit, report=report).nodes
+        rows = self.rows
+        nodes = self._chosen(seeds, limit + limit // _SPARE + 1, report)
+        nodes = np.asarray(
+            [n for at, n in enumerate(nodes.tolist()) if at < len(seeds) or not self._is_layout(n)][:limit],
+            np.uint32,
+        )
         edges = drawing.induced_edges(rows, nodes, max(_EDGES * len(nodes), 1000), report=report)
         if on_path:
             edges = self._with_path(nodes[:on_path], edges)
@@ -158,12 +156,35 @@ class OpenGraph:
                     edges.sources.tolist(), edges.targets.tolist(), edges.weights.tolist(), strict=True
                 )
             ),
-            total_nodes=total,
+            total_nodes=int(self.starts[-1]),
             total_edges=self.edges,
             kinds=self._kinds(drawn),
             generation=self.generation,
             path=tuple(range(on_path)),  # seeds come first, in their order
         )
+
+    def _chosen(self, seeds: list[int], limit: int, report: Report) -> NDArray[np.uint32]:
+        """Return the nodes around the seeds, which come first, or the most important ones without seeds."""
+        rows = self.rows
+        if seeds:
+            return drawing.neighbourhood(rows, seeds, limit, report=report).nodes
+        order = np.argsort(-self.degrees, kind="stable").astype(np.uint32)
+        if len(order) <= limit:
+            return order
+        count = max(limit // _OVERVIEW, 1)
+        heads = [n for n in order[: 2 * count + _SPARE].tolist() if not self._is_layout(n)]
+        while True:
+            nodes = drawing.neighbourhood(rows, heads[:count], limit, report=report).nodes
+            if len(nodes) >= limit or count >= limit:
+                return nodes
+            count = min(2 * count, limit)  # the components of these nodes are small
+            heads = [n for n in order[: 2 * count].tolist() if not self._is_layout(n)]
+
+    def _is_layout(self, node: int) -> bool:
+        """Return whether a node is a word of the layout; passages are not, whatever their title."""
+        at = int(np.searchsorted(self.starts, node, "right")) - 1
+        block = self.drawable.blocks[at]
+        return block.unit is None and is_layout_word(block.title(node - int(self.starts[at])))
 
     def _with_path(self, path: NDArray[np.uint32], edges: drawing.InducedEdges) -> drawing.InducedEdges:
         """Return `edges` together with the edges along a path, whose nodes are numbered first."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from ketrag_fast.base.progress import Limited
 from ketrag_fast.errors import InputError, ModeUnavailable, UnknownName
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.query import whole
+from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.shared.stored_rows import span_of, text_of
 from ketrag_fast.types import Document, Listed, Span
 from ketrag_fast.types.wording import about_missing_name
@@ -107,11 +109,11 @@ def find_node(opened: Opened, name: str, kind: str | None = None) -> Node:
     """
     inspectors = opened.inspectors
     if not inspectors:
+        adds = [f"`{graph.add}`" for one in registry().systems if one.inspect for graph in one.graphs[:1]]
+        named = f"graphs of named things are added by {', '.join(adds)}; " if adds else ""
         raise ModeUnavailable(
             "this index has no graph of named things",
-            hint="build a skeleton with `ketrag index --llm SPEC` (heuristic needs no model), or "
-            "concepts with `--modes auto,concepts`; the graph of the walk is a picture: "
-            "`ketrag graph NAME --graph walk --html FILE`",
+            hint=f"{named}the graph of the walk is a picture: `ketrag graph NAME --graph walk --html FILE`",
         )
     if kind is not None:
         inspectors = [inspector for inspector in inspectors if kind == inspector.WHAT]
@@ -140,6 +142,23 @@ def neighbouring_units(opened: Opened, unit: int, before: int, after: int) -> li
     begin, end = owners.find(own), owners.find(own + 1)
     shown = range(max(begin, number - before), min(end, number + after + 1))
     return [(one, span_of(units, one)) for one in shown]
+
+
+def unit_at(opened: Opened, document: str, at: int) -> int:
+    """Return the unit that has a character of a document, or the nearest one before it, else the first one.
+
+    Raises UnknownName if the index does not have the document, or no text of it.
+    """
+    number = opened.texts.numbers.get(document)
+    if number is None:
+        raise UnknownName(f"the index has no document {document[:200]!r}", hint="it may have been removed")
+    units = opened.generation.stages["units"].columns
+    owners, rows = units["unit_document"], opened.texts.rows(number)
+    begin, end = owners.find(rows[0]), owners.find(rows[-1] + 1)
+    if begin == end:
+        raise UnknownName(f"the document {document[:200]!r} has no text", hint="see its failures")
+    starts = [span_of(units, unit).start for unit in range(begin, end)]
+    return begin + max(bisect_right(starts, whole("at", at)) - 1, 0)
 
 
 def metadata_of_unit(opened: Opened, unit: int) -> dict[str, Any]:

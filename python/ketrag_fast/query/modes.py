@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import ConfigError, KetragError
+from ketrag_fast.records import dataclass
 from ketrag_fast.storage.generation import Generation
 from ketrag_fast.systems.planning import needs_reader
 from ketrag_fast.systems.registry import registry

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from ketrag_fast import _core
 from ketrag_fast.base.memory import map_threads
+from ketrag_fast.base.scopes import scope_mask
 from ketrag_fast.errors import InputError
 from ketrag_fast.storage.source_files import base_of
 
 if TYPE_CHECKING:
-    from ketrag_fast.query.open_generation import Opened
+    from ketrag_fast.query.open_generation import FilterMask, Opened
     from ketrag_fast.query.source_paths import SourcePaths
 
 _BLOCK = 4096
@@ -72,6 +73,19 @@ def units_of_pattern(
         return documents.units_matching(pattern, first, min(first + _BLOCK, count), units)
 
     return b"".join(map_threads(match, range(0, count, _BLOCK), opened.threads))
+
+
+def in_scope(opened: Opened, filtered: FilterMask | None, only: str | None) -> FilterMask | None:
+    """Return the units of a mask, or of all, whose files are in a scope."""
+    if only is None:
+        return filtered
+    from ketrag_fast.query.open_generation import mask_of
+
+    known: dict[str, bytes] = vars(opened).setdefault("_scopes", {})
+    if only not in known:
+        known[only] = opened.texts.core.units_of(scope_mask(only, opened.texts.names))
+    units = known[only]
+    return mask_of(units if filtered is None else bytes(map(int.__and__, units, filtered.mask)))
 
 
 def split_globs(globs: str | Sequence[str] | None) -> tuple[list[str], list[str]]:

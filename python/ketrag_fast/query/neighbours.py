@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +16,7 @@ from ketrag_fast.kernels.text import sentence_spans
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.plan import QueryPlan
 from ketrag_fast.query.python_channels import fitted_vectors
+from ketrag_fast.records import dataclass, replace
 from ketrag_fast.systems.shared.stored_rows import languages_of, span_of
 from ketrag_fast.systems.spec.stage import resolve
 from ketrag_fast.systems.spec.system import Around, ChannelQuery

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from ketrag_fast.errors import ExtensionError, IndexDamaged, KetragError, ModeUn
 from ketrag_fast.models.llms.registry import Models
 from ketrag_fast.query.modes import UNREAD, missing_of, reads
 from ketrag_fast.query.passage_sources import DocumentMetadata, Places, descriptions, metadata_rows
+from ketrag_fast.records import dataclass, field
 from ketrag_fast.storage.checksum import text_digest
 from ketrag_fast.storage.generation import Generation, open_current, open_generation
 from ketrag_fast.storage.layout import Layout
@@ -42,6 +42,7 @@ _MOST_MASKS = 32
 """Number of filters whose masks are cached."""
 _MOST_THEMES = 4
 """Number of filters whose themes are cached."""
+"""Number of combinations with other indexes that are kept as one collection, for each first index."""
 _NO_MODEL = "none"
 
 
@@ -129,6 +130,11 @@ class Opened:
         from ketrag_fast.models.lru import LruCache
 
         return LruCache(_MOST_THEMES)
+
+    @cached_property
+    def totals(self) -> tuple[int, int, int, dict[int, int]]:
+        """Units, documents, keywords of all units and units of each language."""
+        return _core.Shard(self.searcher).totals()
 
     def close(self) -> None:
         """Close the models."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -189,6 +190,22 @@ class Places:
             return []
         first, last = self._units[_HOLDS][row : row + 2].tolist()
         return self._locators(range(first, last))
+
+    def values_of_rows(self, kind: str) -> dict[int, Any]:
+        """Return the value of the first locator of a kind in each row that has one."""
+        if not self._has_marks:
+            return {}
+        mark = f'["{kind}",'.encode()
+        blob, offsets = self._units["location_labels_blob"], self._units["location_labels_offsets"]
+        ends, data = offsets[:].tolist(), bytes(blob[:])
+        labels = [number for number, at in enumerate(ends[:-1]) if data.startswith(mark, at)]
+        values = {number: self._label(number)[1] for number in labels}
+        found: dict[int, Any] = {}
+        places = [at for at, label in enumerate(self._units["location_label"][:].tolist()) if label in values]
+        holds = self._units[_HOLDS][:].tolist()
+        for at in places:
+            found.setdefault(bisect_right(holds, at) - 1, values[self._units["location_label"][at]])
+        return found
 
     def _of(self, row: int, start: int, end: int) -> dict[str, Any]:
         first, last = self._units[_HOLDS][row : row + 2].tolist()

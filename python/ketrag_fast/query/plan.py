@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from ketrag_fast.errors import KetragError, ModeUnavailable
 from ketrag_fast.query.modes import UNREAD, ModeRecipe, build_request, find_recipe, reads, split_budget
 from ketrag_fast.query.open_generation import FilterMask, Opened
 from ketrag_fast.query.query import ENDLESS, Clock, Query, has_marks
+from ketrag_fast.records import dataclass
 from ketrag_fast.systems.planning import AUTO, modes_of, seconds_to_add
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.shared import TERMS
@@ -20,6 +20,7 @@ from ketrag_fast.systems.spec.stage import resolve
 
 if TYPE_CHECKING:
     from ketrag_fast.base.filters import Condition
+    from ketrag_fast.query.conversation import Continued
     from ketrag_fast.query.typed_query import TypedQuery
 
 
@@ -45,9 +46,12 @@ class QueryPlan:
     condition: Condition | None = None
     """The parsed filter."""
     hops: Sequence[str] = ()
+    """Known names on the way to the answer, and what the question takes from its history."""
     typed: TypedQuery | None = None
     """The phrases, exclusions, prefixes and fields of the query; None if it has none, or is literal."""
     literal: bool = False
+    continued: Continued | None = None
+    """The names and words that the question takes from its history; None without history."""
 
     @property
     def settings(self) -> Settings:
@@ -71,6 +75,11 @@ class QueryPlan:
     def plain_text(self, question: str) -> str:
         """Return a question without the marks of the query language, for models and quotes."""
         return question if self.typed is None else self.typed.text or question
+
+    def asked_text(self, question: str) -> str:
+        """Return a question as quotes are chosen for it: plain, and with what it takes from its history."""
+        continued = self.continued
+        return continued.text if continued is not None and continued.taken else self.plain_text(question)
 
     @property
     def has_terms(self) -> bool:
@@ -134,6 +143,10 @@ def plan_query(
     condition = opened.default_condition if query.condition is None else query.condition
     split_budget(mode, settings)  # invalid shares are rejected before a model is called
     filtered = opened.filtered(condition, clock.left)
+    if query.only is not None:
+        from ketrag_fast.query.narrowing import in_scope
+
+        filtered = in_scope(opened, filtered, query.only)
     if narrow is not None:
         filtered = narrow(filtered, clock)
     typed = None
@@ -154,9 +167,10 @@ def plan_query(
         filtered,
         path if (settings.newest if query.newest is None else query.newest) else None,
         condition,
-        query.hops,
+        query.hops if query.continued is None else (*query.hops, *query.continued.taken),
         typed,
         query.literal,
+        query.continued,
     )
 
 

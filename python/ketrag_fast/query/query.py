@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from operator import index
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from ketrag_fast import _core
 from ketrag_fast.base.config.fields import LONGEST_SECONDS, short_repr
 from ketrag_fast.errors import ConfigError, DeadlineExceeded, EmptyQuery, InputError
+from ketrag_fast.records import dataclass, field, replace
 
 if TYPE_CHECKING:
     from ketrag_fast.base.filters import Condition
+    from ketrag_fast.query.conversation import Continued
+    from ketrag_fast.types import Answer, Turn
 
 ENDLESS: Final = 2**62
 """Limit of token and passage counts: above the size of any index, and twice it fits the core's integers."""
@@ -48,6 +50,8 @@ class QueryFields(TypedDict, total=False):
     hops: Sequence[str]
     newest: bool | None
     literal: bool
+    only: str | None
+    history: Sequence[Turn | Answer | Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +72,17 @@ class Query:
         explain: Whether each passage includes the reasons why it was retrieved (`Passage.why`).
         hops: Names or sub-questions on the way to the answer that the caller already knows. Passages are
             ranked by the question and the hops; a reranker and a language model get the question alone.
+        history: Turns of a conversation before this question, oldest first: `Turn`, answers of `ask`, or the
+            JSON of turns. A question that does not stand alone takes names and words from the last ones.
         newest: Whether newer documents come first among passages of comparable relevance.
         literal: Read the text as plain words: quotes, `-`, `*` and fields have no meaning, and words that no
             document has are not replaced by similar ones. For programs that pass on the text of others.
+        only: Only files of a repository that are "code", "docs", "config" or "tests", by their paths.
 
     Raises:
         EmptyQuery: The text is empty.
         ConfigError: `mode` is not a str, `budget` or `top` is negative or not a whole number, or `min_score`
-            is not from 0 to 1.
+            is not from 0 to 1, or `only` is unknown.
         InputError: The text or a hop is not a str, a condition cannot be parsed, or the deadline is not a
             number.
 
@@ -103,10 +110,14 @@ class Query:
     newest: bool | None = None
     min_score: float | None = None
     literal: bool = False
+    history: Sequence[Turn | Answer | Mapping[str, Any]] = field(default=(), hash=False)
+    only: str | None = None
     condition: Condition | None = field(default=None, init=False, repr=False, compare=False)
     """The parsed `filter`."""
     visible: Condition | None = field(default=None, init=False, repr=False, compare=False)
     """The parsed `allow`."""
+    continued: Continued | None = field(default=None, init=False, repr=False, compare=False)
+    """The names and words that the question takes from `history`; None without history."""
 
     def __post_init__(self) -> None:
         check_text(self.text)
@@ -116,6 +127,10 @@ class Query:
             raise ConfigError(f"newest must be a bool, got a {type(self.newest).__name__}")
         if not isinstance(self.literal, bool):
             raise ConfigError(f"literal must be a bool, got a {type(self.literal).__name__}")
+        if self.only is not None:
+            from ketrag_fast.base.scopes import check_scope
+
+            check_scope(self.only)
         assign = object.__setattr__  # the dataclass is frozen
         if self.budget is not None:
             assign(self, "budget", check_budget(self.budget))
@@ -124,6 +139,12 @@ class Query:
         if self.min_score is not None:
             assign(self, "min_score", check_min_score(self.min_score))
         assign(self, "hops", check_hops(self.hops))
+        if self.history:
+            from ketrag_fast.query.conversation import check_history, continue_question
+
+            turns = check_history(self.history)
+            assign(self, "history", turns)
+            assign(self, "continued", continue_question(self.text, turns))
         if self.deadline is not None:
             check_deadline(self.deadline)
         if self.filter is not None:
@@ -191,7 +212,8 @@ def batches_of(queries: Sequence[str | Query], fields: QueryFields) -> list[Quer
             key = _options_of(query)
         else:
             check_text(item, position)
-            if not fields.get("literal") and has_marks(item):  # its phrases and fields select passages
+            has_own_plan = fields.get("history") or (not fields.get("literal") and has_marks(item))
+            if has_own_plan:  # its phrases and fields select passages, or it takes names from its history
                 query, key = as_query(item, fields), item
         batch = batches.get(key)
         if batch is None:
@@ -205,7 +227,8 @@ def batches_of(queries: Sequence[str | Query], fields: QueryFields) -> list[Quer
 def _options_of(query: Query) -> Hashable:
     """Return a key that is equal for queries with equal options. Conditions compare by their text."""
     conditions = repr(query.condition), repr(query.visible)  # as values, True and 1 are equal
-    text = query.text if not query.literal and has_marks(query.text) else "-"
+    has_own_plan = query.history or (not query.literal and has_marks(query.text))
+    text = query.text if has_own_plan else "-"
     return replace(query, text=text, filter=None, allow=None), conditions
 
 

@@ -7,20 +7,22 @@ other name is a field of the documents' metadata.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from ketrag_fast import _core
 from ketrag_fast.base.filters.condition import Condition, FieldComparison
 from ketrag_fast.kernels.text import unpack
 from ketrag_fast.query.dates import FIELDS as DATE_FIELDS
 from ketrag_fast.query.dates import date_in, file_days
-from ketrag_fast.query.narrowing import documents_of_globs
+from ketrag_fast.query.narrowing import documents_of_globs, units_of_pattern
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.source_paths import SourcePaths, without_part
 from ketrag_fast.readers.file_types import BY_SUFFIX
+from ketrag_fast.types.locations import EXCHANGE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,6 +38,7 @@ PEOPLE: Final[Mapping[str, tuple[str, ...]]] = {
     "to": ("to", "cc", "recipients"),
 }
 """The metadata fields that hold a person, by field of the query."""
+ROLES: Final = ("role",)
 SHOWN: Final = ("title:", "in:", "type:", "from:", "to:", "after:", "before:", "date:")
 """Fields as messages list them."""
 _MOST_SHOWN: Final = 12
@@ -100,6 +103,8 @@ def problem_of(opened: Opened, name: str, value: str, check: Callable[[], object
             return None
         return f"{name}:{value[:40]} is not a date such as 2024, 2024-03 or 2024-03-12: searched for as text"
     if name in (*TITLES, *PATHS, *TYPES, *PEOPLE):
+        return None
+    if name in ROLES and opened.places.values_of_rows(EXCHANGE):
         return None
     known = opened.columns(check).fields
     if name in map(str.lower, known):
@@ -181,6 +186,8 @@ class Selection:
             )
         if name in TYPES:
             return self._of_documents(self._of_type(value))
+        if name in ROLES and (exchanges := self._opened.places.values_of_rows(EXCHANGE)):
+            return self._said_by(value, exchanges)
         if name in DATES:
             rows = self._of_date(name, _date_of(value) or value)
         else:
@@ -193,13 +200,28 @@ class Selection:
             return np.ones(len(self._opened.searcher), bool)
         return np.frombuffer(self._opened.texts.core.units_of(documents), np.bool_)
 
+    def _said_by(self, who: str, exchanges: Iterable[int]) -> Mask:
+        """Return the passages of exchanges in which somebody begins a message, given a word of the name."""
+        rows = np.isin(self._opened.generation.stages["units"]["unit_document"], list(exchanges))
+        line = rf"^(?:[^:]{{0,40}}\b)?{re.escape(who)}\b[^:]{{0,40}}: "
+        units = units_of_pattern(
+            self._opened, _core.Pattern(line, any_case=True), rows.tobytes(), self._check
+        )
+        return np.frombuffer(units, np.bool_)
+
     def _of_type(self, value: str) -> bytes:
         wanted: set[str] = set()
         for one in value.lower().split(","):
             kind = one.strip().lstrip(".")
             wanted |= {kind} | _KINDS.get(_SAME_KIND.get(kind, kind), frozenset())
-        suffixes = (PurePosixPath(without_part(name)).suffix.lower() for name in self._opened.texts.names)
-        return bytes(suffix[1:] in wanted or BY_SUFFIX.get(suffix) in wanted for suffix in suffixes)
+
+        def fits(name: str) -> bool:
+            """Return whether a file has a type, or a file that contains it: `crew.xlsx/Crew#3` is a sheet."""
+            parts = map(PurePosixPath, PurePosixPath(without_part(name)).parts)
+            suffixes = [part.suffix.lower() for part in parts if part.suffix]
+            return any(one[1:] in wanted or BY_SUFFIX.get(one) in wanted for one in suffixes)
+
+        return bytes(map(fits, self._opened.texts.names))
 
     def _of_metadata(self, names: tuple[str, ...], value: str) -> Mask:
         """Return the rows whose metadata has a value in any of some fields."""
@@ -239,6 +261,8 @@ class Selection:
             unknown = dict.fromkeys(name for name, day in zip(names, days, strict=True) if not day)
             files = file_days(self._folder, list(unknown))
             days = [day or files.get(name, "") for name, day in zip(names, days, strict=True)]
+            for row, moment in self._opened.places.values_of_rows("date").items():
+                days[row] = str(moment)[: len("2024-03-12")]  # of an exchange
             own["_row_dates"] = days
         found: list[str] = own["_row_dates"]
         return found

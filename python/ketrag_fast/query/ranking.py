@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from ketrag_fast import _core
 from ketrag_fast.errors import BackendError, BackendMissing, ConfigError, NetworkForbidden
 from ketrag_fast.query.modes import prints_once
 from ketrag_fast.query.plan import QueryPlan
+from ketrag_fast.records import dataclass, field, replace
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ketrag_fast.models.cross_encoders import CrossEncoder
     from ketrag_fast.models.embedders.sparse import Terms
     from ketrag_fast.query.python_channels import Ranking
+    from ketrag_fast.systems.spec.system import Channel
 
 DEPTH: Final = 30
 """Number of top passages per question that are reranked; later passages keep their ranks."""
@@ -128,11 +129,12 @@ def _propose(
     opened = plan.opened
     if vectors is None or not opened.graphs or plan.mode.recipe.join == "fuse":
         return near, ()
-    for name in (listed for channel in plan.mode.channels for listed in channel.searches):
+    searched = [(name, channel) for channel in plan.mode.channels for name in channel.searches]
+    for name, channel in searched:
         graph = opened.graphs.get(name)
         if graph is None:
             continue
-        candidates = graph.candidates(vectors, _proposal_size(plan, name), threads)
+        candidates = graph.candidates(vectors, _proposal_size(plan, name, channel), threads)
         if candidates is not None:
             near[name] = candidates
         if graph.missing is not None:
@@ -140,10 +142,11 @@ def _propose(
     return near, tuple(warnings)
 
 
-def _proposal_size(plan: QueryPlan, name: str) -> int:
-    """Return the number of candidates to request from a list of vectors."""
+def _proposal_size(plan: QueryPlan, name: str, channel: Channel) -> int:
+    """Return the number of candidates to request from a list of vectors for a channel."""
     if name != "units":
-        return max(_SEEDS, 2 * int(plan.settings.value("seed_entities")))
+        seeds = 0 if channel.seeds is None else int(plan.settings.value(channel.seeds))
+        return max(_SEEDS, 2 * seeds)
     rows = max(_LEAST_RANKED, max(plan.budgets, default=0) // _USUAL_TOKENS)
     rows = min(rows, len(plan.opened.searcher) if plan.top is None else plan.top)
     return 2 * max(rows, 1)

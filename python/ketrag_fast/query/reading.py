@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 
 from ketrag_fast.query.plan import QueryPlan
 from ketrag_fast.query.query import core_text
+from ketrag_fast.records import dataclass, field, replace
 from ketrag_fast.types import Context
 
 
@@ -38,6 +38,8 @@ def add_reading(plan: QueryPlan, reading: Reading, context: Context) -> Context:
     """Return a context with notes about how its question was read."""
     notes = [f'no "{word}": searched for {similar}' for word, similar in reading.replaced.items()]
     notes += [] if plan.typed is None else plan.typed.notes
+    if plan.continued is not None and plan.continued.taken:
+        notes.append(f"continues the conversation: searched with {', '.join(plan.continued.taken)}, too")
     unknown = () if context.text else reading.unknown
     if not notes and not unknown:
         return context

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress
 from pathlib import Path
@@ -19,6 +18,7 @@ from ketrag_fast.query.open_generation import FilterMask, Opened, mask_of
 from ketrag_fast.query.plan import QueryPlan, plan_query
 from ketrag_fast.query.query import Clock, Query, core_text
 from ketrag_fast.query.source_paths import SourceFile, SourcePaths, place_fields, without_part
+from ketrag_fast.records import dataclass
 from ketrag_fast.systems.shared.stored_rows import languages_of, span_of
 from ketrag_fast.types import Context, Files, Hit, Hits, Match, Passage, Place
 from ketrag_fast.types.hits import ShownLine
@@ -97,17 +97,10 @@ class Searcher:
         passages = context.passages[:count]
         files = self.paths.of(passage.document for passage in passages)
         snippets = Snippets(self.opened, ranked)
-        return Hits(
+        return Hits.from_context(
             context.question,
-            context.mode,
-            tuple(self._hit(rank, one, snippets, files) for rank, one in enumerate(passages, 1)),
-            context.reason,
-            context.warnings,
-            context.generation,
-            context.nothing_fits,
-            context.notes,
-            context.replaced,
-            context.unknown,
+            context,
+            [self._hit(rank, one, snippets, files) for rank, one in enumerate(passages, 1)],
         )
 
     def _hit(self, rank: int, passage: Passage, snippets: Snippets, files: Mapping[str, SourceFile]) -> Hit:
@@ -123,7 +116,7 @@ class Searcher:
             **place,
             sender=sender,
             date=date,
-            text_lines=self._text_lines(place, passage.document, start, text),
+            text_lines=self.text_lines(place, passage.document, start, text),
             rank=rank,
             score=passage.relevance,
             text=text,
@@ -131,7 +124,7 @@ class Searcher:
             unit=passage.unit,
         )
 
-    def _text_lines(
+    def text_lines(
         self, place: Mapping[str, Any], document: str, start: int, text: str
     ) -> tuple[int, int] | None:
         """Return the lines of the indexed text that a passage covers, if it has no other position."""
@@ -158,7 +151,7 @@ class Searcher:
 
         return documents_of_globs(self.opened, globs, self.paths)
 
-    def _documents(self, filtered: FilterMask | None, globs: Globs) -> bytes | None:
+    def documents(self, filtered: FilterMask | None, globs: Globs) -> bytes | None:
         """Return a mask of the documents that match a filter and globs; None for all documents."""
         wanted = self._documents_of(globs)
         if filtered is None or filtered.core is None:
@@ -177,7 +170,7 @@ class Searcher:
         check: Callable[[], object],
     ) -> list[Match]:
         """Return the lines that match a pattern, in index order."""
-        found = list(matching_lines(self.opened, pattern, self._documents(filtered, globs), limit, check))
+        found = list(matching_lines(self.opened, pattern, self.documents(filtered, globs), limit, check))
         names = self.opened.texts.names
         files = self.paths.of(names[line.document] for line in found)
         return [self._match(line, files) for line in found]
@@ -190,7 +183,7 @@ class Searcher:
         check: Callable[[], object],
     ) -> dict[str, int]:
         """Return the number of matching lines of each file (or document without a file) that has any."""
-        counted = matching_counts(self.opened, pattern, self._documents(filtered, globs), check)
+        counted = matching_counts(self.opened, pattern, self.documents(filtered, globs), check)
         names = self.opened.texts.names
         files = self.paths.of(names[document] for document, _ in counted)
         found: dict[str, int] = {}
@@ -224,7 +217,7 @@ class Searcher:
 
     def files(self, filtered: FilterMask | None, globs: Globs) -> Files:
         """Return the files of the documents that match a filter and globs, in index order."""
-        texts, wanted = self.opened.texts, self._documents(filtered, globs)
+        texts, wanted = self.opened.texts, self.documents(filtered, globs)
         specs = self.paths.specs()
         first: dict[str, int] = {}
         for at in range(len(texts)) if wanted is None else compress(range(len(texts)), wanted):
@@ -330,6 +323,7 @@ class Snippets:
         self._weights = _rarities(opened, list(keywords))
         self._pairs = [word for word in keywords if _is_pair(word)]
         self._known: dict[str, Sequence[str]] = {}
+        self._found: dict[str, float] = {}
 
     def lines(self, text: str, first: int | None) -> tuple[ShownLine, ...]:
         """Return the best one or two lines of a passage. `first` is the line number of its first line."""
@@ -368,12 +362,13 @@ class Snippets:
         found = []
         for compound in _COMPOUND.finditer(text):
             parts = list(_WORD.finditer(text, *compound.span()))
-            keys = {key for part in parts for key in self._keys(part[0])}
-            weight = self._weight(compound[0], keys)
-            if weight:
-                found.append((compound[0].casefold(), weight, compound.span()))
-                continue
-            weighed = ((part, self._weight(part[0])) for part in parts)
+            if len(parts) != 1 or parts[0][0] != compound[0]:
+                keys = {key for part in parts for key in self._keys(part[0])}
+                weight = self._weight(compound[0], keys)
+                if weight:
+                    found.append((compound[0].casefold(), weight, compound.span()))
+                    continue
+            weighed = ((part, self._weight_of(part[0])) for part in parts)
             found += [(part[0].casefold(), weight, part.span()) for part, weight in weighed if weight]
         covered = [False] * len(text)
         for pair in self._pairs:
@@ -382,6 +377,13 @@ class Snippets:
                     found.append((pair, self._weights[pair], match.span()))
                     covered[match.start() : match.end()] = [True] * len(pair)
         return sorted(found, key=lambda one: one[2])
+
+    def _weight_of(self, word: str) -> float:
+        """Return the rarity of a word, from the cache if possible: most words of a text repeat."""
+        weight = self._found.get(word)
+        if weight is None:
+            weight = self._found[word] = self._weight(word)
+        return weight
 
     def _weight(self, word: str, but: Collection[str] = ()) -> float:
         """Return the rarity of a word if any form of it, except some, is in the query, else 0."""

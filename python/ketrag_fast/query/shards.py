@@ -3,24 +3,25 @@
 Each shard gets three calls, which run in parallel: for the numbers of units that have the words of the
 query, so that rarity is counted over all documents; for its best candidates; and for the units to which the
 best candidates of all shards lead. The caller ranks these units together (rust/core/src/shards). A shard
-that does not answer in time is left out and named in the result."""
+that does not answer in time is left out and named in the result.
+
+Small open indexes of this process are joined instead (`query/joined.py`): all their units become one
+collection, which is kept in memory for the next queries, and which ranks exactly as one index does."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from ketrag_fast import _core
 from ketrag_fast.base.memory import map_threads
 from ketrag_fast.errors import BackendError, DeadlineExceeded, KetragError
+from ketrag_fast.query.joined import JoinedIndexes
 from ketrag_fast.query.query import Clock
+from ketrag_fast.records import dataclass, field
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from ketrag_fast.query.plan import QueryPlan
 
     Totals = tuple[int, int, int, dict[int, int]]
@@ -29,20 +30,46 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
+MOST_JOINED: Final = 600_000
+"""Maximum number of keywords, counting repetitions, of indexes that are joined. To join 377,000 keywords
+(2wiki-dev, 8,218 passages) takes 0.34 s of one core and 49 MB, 554,000 (musique-dev) 0.4 s, and 1,055,000
+(hotpotqa-dev, 17,850 passages) 0.8 s and about 110 MB. A query of `walk` then takes 7 ms instead of 47 to
+50, so a service wins this time back in 10 queries (in 70 of `bm25`). A command asks once and only waits
+longer, which is why the maximum is not higher."""
+_JOINED: Final = JoinedIndexes()
+"""The collections of this process."""
+
 _CANDIDATES: Final = 240
 _FEWEST: Final = 60
 """Candidates of all shards together, and the minimum of one shard. The walk in one index has 120, which
 hashing divides unevenly. With four shards of 2wiki-dev and musique-dev (150 questions), 60 per shard give
 the recall@5 of one index."""
-_LIMITS: Final = (60, 30, 50)
+LIMITS: Final = (60, 30, 50)
 """Units that a shard returns by the third call: reached by the walk, reached in one step, and found by the
 uncovered part of the query. The last two are the limits of the walk in one index (`Plan` in
 rust/core/src/rank/walk/plan.rs). Half of each gives recall@5 of 95.2, 69.9 and 94.5 instead of 94.8, 69.4 and
 94.0 on 100 questions of 2wiki-dev, musique-dev and hotpotqa-dev, in 7 to 20 % less time; these are documents
 divided at random, and indexes of different topics may need more."""
-_SHARE: Final = 0.5
+CALL_SHARE: Final = 0.5
 """Share of the remaining time for one call, so that a slow shard leaves time for the other calls. It was not
 compared with other values."""
+
+
+class WrongReply(BackendError):
+    """A service sent what a shard cannot have: another format, or values that do not fit together."""
+
+
+class ShardChanged(BackendError):
+    """A shard has another generation than at the beginning of the query."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The keywords of a query, weighted over all shards, which have `length` keywords in `units` units."""
+
+    weighting: _core.Weighting
+    length: int
+    units: int
 
 
 class Shard(Protocol):
@@ -58,11 +85,14 @@ class Shard(Protocol):
     def counts(self, terms: Terms, seconds: float | None) -> tuple[list[int], list[int], list[int]]:
         """Return the number of units that have each term."""
 
-    def candidates(self, words: _core.Weighting, count: int, seconds: float | None) -> _core.Bundle:
+    def candidates(self, words: Words, count: int, seconds: float | None) -> _core.Bundle:
         """Return the best units by the weighted keywords."""
 
-    def look_up(self, words: _core.Weighting, leads: _core._Leads, seconds: float | None) -> _core.Bundle:
+    def look_up(self, words: Words, leads: _core._Leads, seconds: float | None) -> _core.Bundle:
         """Return the units to which the best candidates of all shards lead."""
+
+    def preferred(self) -> Collection[int]:
+        """Return the units, at least of those returned so far, with a phrase that the question quotes."""
 
 
 @dataclass(frozen=True)
@@ -78,29 +108,26 @@ class LocalShard:
 
     def totals(self, seconds: float | None) -> Totals:
         """Return the totals."""
-        return self._shard.totals()
+        return self.plan.opened.totals
 
     def counts(self, terms: Terms, seconds: float | None) -> tuple[list[int], list[int], list[int]]:
         """Return the number of units that have each term."""
         return self._shard.term_counts(terms)
 
-    def candidates(self, words: _core.Weighting, count: int, seconds: float | None) -> _core.Bundle:
+    def candidates(self, words: Words, count: int, seconds: float | None) -> _core.Bundle:
         """Return the best units by the weighted keywords."""
-        return self._shard.candidates(words, count, mask=self.plan.mask, seconds=seconds)
+        return self._shard.candidates(words.weighting, count, mask=self.plan.mask, seconds=seconds)
 
-    def look_up(self, words: _core.Weighting, leads: _core._Leads, seconds: float | None) -> _core.Bundle:
+    def look_up(self, words: Words, leads: _core._Leads, seconds: float | None) -> _core.Bundle:
         """Return the units to which the best candidates lead."""
-        return self._shard.look_up(words, leads, _LIMITS, mask=self.plan.mask, seconds=seconds)
+        return self._shard.look_up(words.weighting, leads, LIMITS, mask=self.plan.mask, seconds=seconds)
 
-
-@dataclass(frozen=True)
-class Preferred:
-    """Units with a phrase that the question quotes."""
-
-    units: Mapping[str, Sequence[bool] | NDArray[np.bool_]]
-    """For each shard by name, whether each of its units has the phrase."""
-    depth: int
-    """Number of the best units among which they move to the front."""
+    def preferred(self) -> Collection[int]:
+        """Return the units with a phrase that the question quotes."""
+        typed = self.plan.typed
+        if typed is None or typed.preferred is None:
+            return ()
+        return [unit for unit, is_preferred in enumerate(typed.preferred) if is_preferred]
 
 
 @dataclass(frozen=True)
@@ -124,17 +151,25 @@ class Together:
     clock: Clock
     threads: int
     late: dict[str, KetragError] = field(default_factory=dict)
+    may_repeat: bool = False
+    """If True, a changed shard makes the query run once more; otherwise the shard is left out."""
+
+    def seconds(self) -> float | None:
+        """Return the time for one call, or None without a deadline."""
+        left = self.clock.left()
+        return None if left is None else CALL_SHARE * left
 
     def call(self, work: Callable[[Shard, float | None], R]) -> dict[int, R]:
         """Return the results of a call by the number of the shard. Raises an error if all shards fail."""
         numbers = [number for number, shard in enumerate(self.shards) if shard.name not in self.late]
-        left = self.clock.left()
-        seconds = None if left is None else _SHARE * left
+        seconds = self.seconds()
 
         def one(number: int) -> R | KetragError:
             try:
                 return work(self.shards[number], seconds)
             except (DeadlineExceeded, BackendError) as error:
+                if is_final(error, may_repeat=self.may_repeat):
+                    raise
                 return error
 
         found: dict[int, R] = {}
@@ -148,6 +183,11 @@ class Together:
         return found
 
 
+def is_final(error: KetragError, *, may_repeat: bool) -> bool:
+    """Return whether an error of one shard ends the query, instead of leaving the shard out."""
+    return isinstance(error, WrongReply) or (may_repeat and isinstance(error, ShardChanged))
+
+
 def rank_shards(
     together: Together,
     request: _core.Request,
@@ -155,7 +195,7 @@ def rank_shards(
     count: int,
     *,
     walks: bool,
-    preferred: Preferred | None = None,
+    depth: int = 0,
 ) -> Ranked | None:
     """Return the best `count` units of all shards for a mode that ranks by keywords.
 
@@ -165,7 +205,7 @@ def rank_shards(
         question: The text to rank by.
         count: Number of units.
         walks: Whether the mode follows links, so that shards are asked where the candidates lead.
-        preferred: Units that come first among the best ones.
+        depth: Number of the best units among which preferred ones move to the front.
 
     Returns:
         The ranking; None for a query of function words alone, which no index has as keywords.
@@ -174,10 +214,16 @@ def rank_shards(
     whole = _core.sum_totals(list(totals.values()))
     if _core.has_only_function_words(question, whole):
         return None
+    joined = _joined(together, whole[2])
+    if joined is not None:
+        masks = [(number, mask) for number, mask in enumerate(_masks(together.shards)) if mask is not None]
+        flagged = _flagged(together)
+        ranking = joined.rank(request, question, count, preferred=flagged, depth=depth, masks=masks)
+        return _named(together, ranking)
     terms = _core.question_terms(question, whole)
     counted = together.call(lambda shard, seconds: shard.counts(terms, seconds))
     known = _summed(terms, list(counted.values()))
-    words = _core.Weighting.of(question, whole, known)
+    words = Words(_core.Weighting.of(question, whole, known), whole[2], whole[0])
     each = max(_FEWEST, _CANDIDATES // len(totals)) if walks else count
     found = together.call(lambda shard, seconds: shard.candidates(words, each, seconds))
     bundles = list(found.items())
@@ -186,20 +232,39 @@ def rank_shards(
         more = together.call(lambda shard, seconds: shard.look_up(words, leads, seconds))
         bundles = sorted([*bundles, *more.items()], key=lambda one: one[0])
     union = _core.Union(bundles, whole, known, is_final=walks)
-    first = preferred or Preferred({}, 0)
-    numbers, units, scores, relevance, nothing_fits = union.rank(
-        request,
-        question,
-        count,
-        preferred=[
-            (number, unit)
-            for number, bundle in bundles
-            if (flags := first.units.get(together.shards[number].name)) is not None
-            for unit in bundle.units
-            if flags[unit]
-        ],
-        depth=first.depth,
-    )
+    return _named(together, union.rank(request, question, count, preferred=_flagged(together), depth=depth))
+
+
+def _joined(together: Together, keywords: int) -> _core.Union | None:
+    """Return all units of open indexes as one collection; None for large indexes, for a shard elsewhere, or
+    if there is no time to join them."""
+    opened = [shard.plan.opened for shard in together.shards if isinstance(shard, LocalShard)]
+    is_whole = all(shard.name not in together.late for shard in together.shards)
+    if keywords > MOST_JOINED or len(opened) < len(together.shards) or not is_whole:
+        return None
+    return _JOINED.find(opened, keywords, together.seconds())
+
+
+def _masks(shards: Sequence[Shard]) -> list[_core.Mask | None]:
+    """Return the filter of each open index."""
+    return [shard.plan.mask if isinstance(shard, LocalShard) else None for shard in shards]
+
+
+def _flagged(together: Together) -> list[tuple[int, int]]:
+    """Return the preferred units as pairs of the number of a shard and the number of a unit."""
+    return [
+        (number, unit)
+        for number, shard in enumerate(together.shards)
+        if shard.name not in together.late
+        for unit in shard.preferred()
+    ]
+
+
+def _named(
+    together: Together, ranking: tuple[list[int], list[int], list[float], list[float], bool]
+) -> Ranked:
+    """Return a ranking of the core with the names of the shards."""
+    numbers, units, scores, relevance, nothing_fits = ranking
     names = [together.shards[number].name for number in numbers]
     keys = list(zip(names, units, strict=True))
     by_name: dict[str, list[int]] = {}

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from ketrag_fast.base.time_limit import in_time
 from ketrag_fast.errors import KetragError
+from ketrag_fast.records import dataclass
 from ketrag_fast.storage.known_files import KnownFile, is_hidden_by_error, is_missing, stats_of
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.source_files import base_of, escaped, file_of

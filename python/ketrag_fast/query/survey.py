@@ -12,7 +12,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
@@ -27,6 +26,7 @@ from ketrag_fast.query.themes.clusters import I64, NO_THEME, Keywords, cluster
 from ketrag_fast.query.themes.describe import find_themes
 from ketrag_fast.query.themes.labels import Speller, term_weights
 from ketrag_fast.query.themes.question import has_general_words_alone
+from ketrag_fast.records import dataclass, field, replace
 from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.shared import has_model
 from ketrag_fast.systems.shared.stored_rows import languages_of

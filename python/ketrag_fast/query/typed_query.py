@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +14,7 @@ import numpy as np
 from ketrag_fast import _core
 from ketrag_fast.query.open_generation import FilterMask, Opened, mask_of
 from ketrag_fast.query.query import Clock, core_text
+from ketrag_fast.records import dataclass, field
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

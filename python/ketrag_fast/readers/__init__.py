@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -16,7 +15,8 @@ from ketrag_fast.errors import DocumentError, KetragError
 from ketrag_fast.readers.file_types import BY_SUFFIX, LANGUAGES, kind_of
 from ketrag_fast.readers.files import SourceFiles, find
 from ketrag_fast.readers.many_places import MOST, with_fewer_places
-from ketrag_fast.readers.protocol import Item, Items, Reader, SourceFile
+from ketrag_fast.readers.protocol import MOST_LINES, RATIO, UNPACKED, Item, Items, Reader, SourceFile
+from ketrag_fast.records import replace
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.documents import ENCODING, DocumentBatch
 from ketrag_fast.types.locations import Locator
@@ -28,8 +28,6 @@ _TIMES: Final = 4
 """A file larger than a quarter of the limit may give this many characters per byte."""
 _ENTRY: Final = 16
 """Characters counted for a number, a name or a locator, in addition to its texts."""
-_MOST_LINES: Final = 1_000
-"""Maximum number of lines or rows of a file that are reported one by one: a million took a minute."""
 _HERE = __name__
 _I = TypeVar("_I", Item, Items)
 _SMALL: Final = 100_000
@@ -94,10 +92,15 @@ FORMATS: Final[Mapping[str, Format]] = {
     "docx": Format("office.word:read_docx"),
     "pptx": Format("office.slides:read_pptx"),
     "xlsx": Format("office.sheets:read_xlsx"),
-    "odt": Format("office.odt:read_odt"),
+    "xls": Format("office.old_sheets:read_xls"),
+    "odt": Format("office.opendocument:read_odt"),
+    "odp": Format("office.opendocument:read_odp"),
+    "ods": Format("office.opendocument_sheets:read_ods"),
     "epub": Format("office.epub:read_epub"),
     "mail": Format("mail:read_mail"),
     "mbox": Format("mail:read_mbox"),
+    "outlook": Format("outlook:read_msg"),
+    "winmail": Format("outlook:read_winmail"),
     "mht": Format("mht:read_mht"),
     "rtf": Format("rtf:read_rtf"),
     "json": Format("structured:read_json"),
@@ -138,6 +141,7 @@ ALONE: Final = frozenset(
         "docx",
         "pptx",
         "odt",
+        "odp",
         "epub",
         "mht",
         "rtf",
@@ -194,8 +198,13 @@ def items_of(
 def batches_of(
     file: SourceFile, kind: str, largest: int | None = None, read_text: int = READ_TEXT
 ) -> Iterator[Items]:
-    """Yield the same items, in batches if the format has a batch reader."""
-    return mark_partial(file, _with_few_lines(file, _items_of(file, kind, largest, read_text, _NO_MEMORY)))
+    """Yield the same items, documents that are next to each other in batches."""
+    items = _items_of(file, kind, largest, read_text, _NO_MEMORY)
+    if kind in ALONE:
+        return mark_partial(file, _with_few_lines(file, items))
+    from ketrag_fast.readers.batches import in_batches
+
+    return in_batches(mark_partial(file, _with_few_lines(file, items)))
 
 
 def _with_few_lines(file: SourceFile, items: Iterable[Items]) -> Iterator[Items]:
@@ -204,11 +213,11 @@ def _with_few_lines(file: SourceFile, items: Iterable[Items]) -> Iterator[Items]
     for item in items:
         if isinstance(item, Failure) and item.document.startswith(lines):
             more += 1
-            if more > _MOST_LINES:
+            if more > MOST_LINES:
                 continue
         yield item
-    if more > _MOST_LINES:
-        yield file.partial(f"{more - _MOST_LINES:,} further lines or rows cannot be read")
+    if more > MOST_LINES:
+        yield file.partial(f"{more - MOST_LINES:,} further lines or rows cannot be read")
 
 
 def single(items: Iterable[Items]) -> Iterator[Item]:
@@ -223,6 +232,8 @@ def single(items: Iterable[Items]) -> Iterator[Item]:
 def _items_of(
     file: SourceFile, kind: str, largest: int | None, read_text: int, no_memory: str
 ) -> Iterator[Items]:
+    if not file.depth:
+        file.unpacked.size = 0  # it may have been read before
     try:
         before = _stamp(file)
         if largest is not None and file.size() > largest and kind != "jsonl":
@@ -255,17 +266,22 @@ def within(file: SourceFile, items: Iterable[Items], millions: int) -> Iterator[
     """Yield the items of a file until they exceed a limit; then yield a Failure and stop.
 
     The limit for text, metadata and locators is `millions` of characters or 4 times the file size, whichever
-    is larger.
+    is larger. A small file may give 100 characters for each byte: more are repetitions, of a shared text of a
+    sheet or of the names of columns.
     """
-    limit = max(millions * MILLION, _TIMES * file.size())
+    size = file.size()
+    limit = max(millions * MILLION, _TIMES * size)
+    if limit > (most := max(UNPACKED, RATIO * size)):
+        limit, why = most, f"{RATIO} for each byte"
+    else:
+        why = f"setting read_text: {millions:,} million, or {_TIMES} times the file size"
     produced = 0
     for item in items:
         for one in _fitting(item, limit - produced):
             produced += characters_of(one)
             if produced > limit:
                 yield file.failure(
-                    f"the file gives more than {limit:,} characters (setting read_text: {millions:,} million"
-                    f", or {_TIMES} times the file size); the text before that is kept"
+                    f"the file gives more than {limit:,} characters ({why}); the text before that is kept"
                 )
                 return
             yield one

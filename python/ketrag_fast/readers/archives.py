@@ -8,22 +8,20 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers import items_of, known_kind
 from ketrag_fast.readers.ignored import reason
-from ketrag_fast.readers.protocol import Item, SourceFile
+from ketrag_fast.readers.protocol import MOST_LINES, RATIO, UNPACKED, Item, SourceFile
 from ketrag_fast.readers.zip_xml import open_package, safe_name
+from ketrag_fast.records import replace
 from ketrag_fast.types import Failure
-from ketrag_fast.types.documents import GENERATED
+from ketrag_fast.types.documents import GENERATED, MEMBER
 
 DEEPEST: Final = 3
 """Maximum nesting of archives in archives and messages in messages."""
 MOST_OF_ONE: Final = 200_000_000
-_SMALL: Final = 20_000_000
-_RATIO: Final = 400
 _PIECE: Final = 1 << 20
 
 
@@ -39,14 +37,17 @@ def read_gzip(file: SourceFile) -> Iterator[Item]:
                 size += len(piece)
                 if size > MOST_OF_ONE:
                     raise DocumentError(f"the file unpacks to more than {MOST_OF_ONE:,} bytes")
-                if size > _SMALL and size > _RATIO * packed:
-                    raise DocumentError(f"decompression bomb: unpacks to more than {_RATIO} times its size")
+                if size > UNPACKED and size > RATIO * packed:
+                    raise DocumentError(f"decompression bomb: unpacks to more than {RATIO} times its size")
+                file.count_unpacked(len(piece))
                 parts.append(piece)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DocumentError(f"damaged .gz file: {error}") from None
     name = file.id[: -len(".gz")] if file.id.lower().endswith(".gz") else file.id
     inner = replace(file, id=name, data=b"".join(parts), depth=file.depth + 1)
     for item in _member(inner):
+        if isinstance(item, Failure) and item.code == MEMBER and item.document == name:
+            item = file.failure(item.message)  # nothing else is in the file
         yield _prefix_name(item, name, file.id)
 
 
@@ -60,13 +61,19 @@ def _prefix_name(item: Item, name: str, packed: str) -> Item:
 
 
 def read_zip(file: SourceFile) -> Iterator[Item]:
-    """Yield the documents of all members that have a reader, ordered by name; skip the others."""
+    """Yield the documents of all members that have a reader, by name, and a notice for each other one."""
     _not_too_deep(file)
     found = False
+    unread = 0
     with open_package(file) as package:
         for name in sorted(package.names):
             base = name.rpartition("/")[2]
-            if base.startswith(".") or name.startswith("__MACOSX/"):
+            if name.startswith("__MACOSX/"):
+                continue
+            if base.startswith("."):
+                unread += 1
+                if unread <= MOST_LINES:
+                    yield replace(file, id=f"{file.id}/{name}", data=b"").unread("hidden")
                 continue
             if not safe_name(name):
                 found = True
@@ -77,15 +84,24 @@ def read_zip(file: SourceFile) -> Iterator[Item]:
             except DocumentError as error:
                 found = True
                 yield replace(file, id=f"{file.id}/{name}").failure(str(error))
+                if file.is_bomb():
+                    return
                 continue
-            for item in _member(inner, others=False):
-                found = True
+            for item in _member(inner):
+                if isinstance(item, Failure) and item.code == MEMBER and item.document == inner.id:
+                    unread += 1
+                    if unread > MOST_LINES:
+                        continue
+                else:
+                    found = True
                 yield item
+    if unread > MOST_LINES:
+        yield file.unread(f"{unread - MOST_LINES:,} further members without a reader")
     if not found:
         yield file.failure("the archive has no file in a supported format")
 
 
-def _member(file: SourceFile, *, others: bool = True) -> Iterator[Item]:
+def _member(file: SourceFile) -> Iterator[Item]:
     try:
         kind = known_kind(file)
     except DocumentError as error:
@@ -96,8 +112,8 @@ def _member(file: SourceFile, *, others: bool = True) -> Iterator[Item]:
         yield Failure(file.id, GENERATED, why)
     elif kind is not None:
         yield from items_of(file, kind)
-    elif others:
-        yield file.failure(f"no reader for {file.suffix or 'a file without a suffix'}")
+    else:
+        yield file.unread()
 
 
 def _not_too_deep(file: SourceFile) -> None:

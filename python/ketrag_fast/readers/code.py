@@ -120,7 +120,8 @@ def _parser(language: str) -> Any:
 def symbols(text: str, language: str) -> Iterator[Locator]:
     """Yield locators of functions, classes and the like, with the names of the enclosing ones.
 
-    A definition begins with the comments, decorators and attributes directly above it.
+    A definition begins with the comments, decorators and attributes directly above it, and with its
+    indentation.
     """
     parser = _parser(language)
     if parser is None:
@@ -138,10 +139,18 @@ def symbols(text: str, language: str) -> Iterator[Locator]:
             if name:
                 inner = (*path, name)
                 first, last = outer if outer is not None else (start, node.end_byte)
-                yield Locator(place(first), place(last), "symbol", cut_path(inner))
+                yield Locator(place(_line_start(data, first)), place(last), "symbol", cut_path(inner))
         if depth < _DEEPEST:
             children = [(child, at, inner, depth + 1, around) for child, at in _with_starts(node)]
             pending.extend(reversed(children))
+
+
+def _line_start(data: bytes, at: int) -> int:
+    """Return the start of a line if only blanks are before an offset in it, else the offset."""
+    start = at
+    while start and data[start - 1] in b" \t":
+        start -= 1
+    return start if not start or data[start - 1] == 10 else at
 
 
 def _with_starts(node: Any) -> Iterator[tuple[Any, int]]:

@@ -15,12 +15,14 @@ _PERSON: Final = re.compile(r";CN=(?:\"([^\"]*)\"|([^\";:]*))", re.I)
 _QUOTED: Final = re.compile(r";(?:ENCODING=)?QUOTED-PRINTABLE\b", re.I)
 _ESCAPE: Final = re.compile(r"\\(.)", re.S)
 _TIME: Final = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)(\d\d)?(Z?))?")
+_DURATION: Final = re.compile(r"\+?P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?")
 _ENTRIES: Final = ("VEVENT", "VTODO", "VJOURNAL")
 _LONGEST: Final = 2_000
 """Characters after which a value that is not a note, such as an address, is cut."""
 _EVENT: Final = {
     "DTSTART": "start",
     "DTEND": "end",
+    "DURATION": "duration",
     "DUE": "due",
     "RRULE": "repeats",
     "LOCATION": "location",
@@ -138,6 +140,8 @@ def _event_value(one: Property) -> str:
         person = _PERSON.search(one.parameters)
         name = (person[1] or person[2] or "").strip() if person else ""
         return address if not name or name == address else f"{name} <{address}>"
+    if one.name == "DURATION":
+        return _duration(one.value)
     time = _TIME.fullmatch(one.value)
     if time is None:
         return one.value
@@ -146,6 +150,14 @@ def _event_value(one: Property) -> str:
     label = " UTC" if time[7] else f" ({zone[1].strip(chr(34))})" if zone else ""
     seconds = f":{time[6]}" if time[6] not in (None, "00") else ""
     return day if time[4] is None else f"{day} {time[4]}:{time[5]}{seconds}{label}"
+
+
+def _duration(value: str) -> str:
+    """Return a duration such as `P1DT2H30M` as `1 d 2 h 30 min`."""
+    found = _DURATION.fullmatch(value)
+    units = ("weeks", "d", "h", "min", "s")
+    parts = zip(found.groups(), units, strict=True) if found is not None else ()
+    return " ".join(f"{count} {unit}" for count, unit in parts if count) or value
 
 
 def _date(start: str) -> Mapping[str, Any]:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
+from ketrag_fast.records import dataclass, field
 from ketrag_fast.types import Document
 from ketrag_fast.types.locations import EXCHANGE, Locator
 
 _OUTPUT: Final = 20_000
 """Maximum number of characters of one tool output that are kept: longer ones are listings and logs."""
+_DATA: Final = re.compile(r"[A-Za-z0-9+/_=-]{400,}+|(?:[A-Za-z0-9+/]{60,76}+=*\r?\n){5,}+")
+"""Pictures and archives as Base64, on one line or on many. No word, path or checksum is as long."""
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f-\x9f\ufffd]")
+_BINARY: Final = 10
+"""An output of which more than 1 in `_BINARY` characters is a control character is not text."""
 _PAUSE: Final = 3_600.0
 """Seconds of silence after which the messages of several people begin a new exchange."""
 _LONG: Final = 1_600
@@ -85,6 +91,10 @@ def _text_of(exchange: Sequence[Message]) -> str:
 
 
 def _cut(output: str) -> str:
+    """Return at most `_OUTPUT` characters of what a tool returned, without data that nobody can read."""
+    if _BINARY * len(_CONTROL.findall(output, 0, _OUTPUT)) > min(len(output), _OUTPUT):
+        return f"[binary output, {len(output):,} characters]"
+    output = _DATA.sub(lambda found: f"[data, {len(found[0]):,} characters]", output)
     left = len(output) - _OUTPUT
     return output if left <= 0 else f"{output[:_OUTPUT]}\n... {left:,} more characters"
 

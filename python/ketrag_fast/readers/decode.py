@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import codecs
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from ketrag_fast._core import decode_text
 from ketrag_fast.errors import DocumentError
+from ketrag_fast.records import dataclass
 
 _MARKS = (  # UTF-32's little-endian mark begins with UTF-16's, so it is tested first
     (codecs.BOM_UTF8, "utf-8"),
@@ -17,10 +17,13 @@ _MARKS = (  # UTF-32's little-endian mark begins with UTF-16's, so it is tested 
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
+NOT_TEXT = "not text: byte"
+"""Beginning of the message about a file with zero bytes."""
 _ESCAPED = re.compile("[\udc80-\udcff]")
 _CONTROL = re.compile("[\x00-\x08\x0e-\x19\x1c-\x1f\x7f-\x9f]")
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
 CONTROLS = bytes(byte for byte in range(32) if byte not in b"\t\n\v\f\r\x1a\x1b")
+_BINARY = CONTROLS.translate(None, b"\a\b")  # logs of terminals have bells, and progress bars backspaces
 _SAMPLE = 1 << 16
 _MARKLESS = 1 << 12
 _FEW_WRONG = 4  # valid UTF-8 characters per invalid byte; texts in other encodings have far fewer
@@ -114,9 +117,9 @@ def refuse_binary(data: bytes) -> None:
     """Raise DocumentError if data without a byte order mark is not text."""
     zero = data.find(b"\0")
     if zero >= 0:
-        raise DocumentError(f"not text: byte {zero} is zero", hint="if it is UTF-16, save it as UTF-8")
+        raise DocumentError(f"{NOT_TEXT} {zero} is zero", hint="if it is UTF-16, save it as UTF-8")
     sample = data[:_SAMPLE]
-    controls = len(sample) - len(sample.translate(None, CONTROLS))
+    controls = len(sample) - len(sample.translate(None, _BINARY))
     if controls > _MOST_CONTROLS * len(sample):
         raise DocumentError("not text: too many control characters")
 

@@ -182,7 +182,9 @@ def _attached(file: SourceFile) -> Iterator[Item]:
     except DocumentError as error:
         yield file.failure(str(error))
         return
-    if kind is not None:
+    if kind is None:
+        yield file.unread()
+    else:
         yield from items_of(file, kind)
 
 

@@ -40,9 +40,13 @@ BY_SUFFIX: Final = {
     ".pptm": "pptx",
     ".xlsx": "xlsx",
     ".xlsm": "xlsx",
-    ".odt": "odt",
+    **dict.fromkeys((".odt", ".ott"), "odt"),
+    **dict.fromkeys((".odp", ".otp"), "odp"),
+    **dict.fromkeys((".ods", ".ots"), "ods"),
     ".epub": "epub",
     ".eml": "mail",
+    ".msg": "outlook",
+    ".tnef": "winmail",
     ".mbox": "mbox",
     **dict.fromkeys((".mht", ".mhtml"), "mht"),
     ".rtf": "rtf",
@@ -50,7 +54,8 @@ BY_SUFFIX: Final = {
     ".xml": "xml",
     ".gz": "gzip",
     ".zip": "zip",
-    **dict.fromkeys((".doc", ".xls", ".ppt"), "old office"),
+    **dict.fromkeys((".xls", ".xlt"), "xls"),
+    **dict.fromkeys((".doc", ".ppt"), "old office"),
     **dict.fromkeys((".py", ".pyi"), "python"),
     **dict.fromkeys((".js", ".mjs", ".cjs", ".jsx"), "javascript"),
     ".ts": "typescript",
@@ -68,7 +73,10 @@ LANGUAGES: Final = ("python", "javascript", "typescript", "tsx", "rust", "java",
 """Languages whose functions and classes are recognised."""
 
 IN_CONTENT: Final = frozenset(
-    ("pdf", "docx", "pptx", "xlsx", "odt", "epub", "gzip", "zip", "html", "rtf", "old office")
+    (
+        *("pdf", "docx", "pptx", "xlsx", "xls", "odt", "odp", "ods", "epub", "gzip", "zip", "html", "rtf"),
+        *("old office", "outlook", "winmail"),
+    )
 )
 """Kinds that are detected by content only: a suffix alone is not enough."""
 
@@ -80,6 +88,11 @@ _PACKAGES: Final = {
 _TYPES: Final = {
     b"application/epub+zip": "epub",
     b"application/vnd.oasis.opendocument.text": "odt",
+    b"application/vnd.oasis.opendocument.text-template": "odt",
+    b"application/vnd.oasis.opendocument.presentation": "odp",
+    b"application/vnd.oasis.opendocument.presentation-template": "odp",
+    b"application/vnd.oasis.opendocument.spreadsheet": "ods",
+    b"application/vnd.oasis.opendocument.spreadsheet-template": "ods",
 }
 _HTML = re.compile(
     rb"\s*(?:<\?xml[^>]*>\s*)?(?:(?><!--.*?-->)\s*+)*+<(?:!doctype\s+html|html|head|body)\b", re.I | re.S
@@ -94,14 +107,15 @@ _MAN = re.compile(rb"^\.(?:TH|Dd|Dt)[ \t]", re.M)
 _MAN_SUFFIX = re.compile(r"\.[1-9][a-z]{0,8}")
 _MESSAGE = re.compile(rb"[^\n]{0,8}\d{1,4}[./-]\d")
 """How a chat of WhatsApp begins: with a date."""
-_NO_TEXT = frozenset(
+BINARY: Final = frozenset(
     (
-        *(".css", ".svg", ".map", ".lock", ".pem", ".key", ".crt", ".ps", ".eps"),
         *(".exe", ".dll", ".so", ".o", ".bin", ".dat", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".ico"),
         *(".mp3", ".mp4", ".avi", ".mov", ".ogg", ".wav", ".woff", ".woff2", ".ttf", ".tar", ".7z", ".rar"),
     )
 )
-"""Suffixes of binary files, and of text files that are not prose, code or data."""
+"""Suffixes of binary files that no reader reads."""
+_NO_TEXT = BINARY | {".css", ".svg", ".map", ".lock", ".pem", ".key", ".crt", ".ps", ".eps"}
+"""These, and suffixes of text files that are not prose, code or data."""
 _PLAIN = frozenset(
     ("text", "markdown", "rst", "table", "jsonl", "json", "mail", "mbox", "mht", "xml", "code")
 )
@@ -113,13 +127,16 @@ def kind_of(file: SourceFile) -> str | None:
     The text files of a Git repository are source, which is read as it is written.
     """
     head = file.head(HEAD)
-    if is_pointer(head) and file.suffix in BY_SUFFIX:
+    if is_pointer(head):
+        if file.suffix not in BY_SUFFIX:  # a picture, for example, which no reader reads either
+            return None
         raise DocumentError("a Git LFS pointer, not the file itself; `git lfs pull` fetches the file")
     found = _plain_kind(file, head)
     if found == "jsonl":
         from ketrag_fast.readers.sessions import is_session
 
-        return "session" if is_session(head) else found
+        if is_session(head):
+            return "session"
     if found == "text" and file.suffix == ".txt" and _MESSAGE.match(head):
         from ketrag_fast.readers.chats import is_whatsapp
 
@@ -151,15 +168,18 @@ def _text_kind(head: bytes, named: str | None) -> str | None:
         return "text"
     if mark_of(head)[1] is None and b"\0" in head:
         return named  # its reader reports what is wrong
-    text = not any(byte < 9 or 13 < byte < 27 for byte in head)
+    text = not any(byte < 7 or 13 < byte < 27 for byte in head)
     return "text" if text else named
 
 
 def _is_text(head: bytes) -> bool:
-    """Return whether the beginning of a file is text without control characters, in any encoding."""
+    """Return whether the beginning of a file is text, in any encoding.
+
+    Logs of terminals have bells, backspaces and escapes; other control characters are those of binary files.
+    """
     if mark_of(head)[1] is not None or markless_utf16(head) is not None:
         return True
-    if any(byte < 9 or 13 < byte < 27 or byte == 127 for byte in head):
+    if any(byte < 7 or 13 < byte < 27 or byte == 127 for byte in head):
         return False
     try:
         head.decode("utf-8")
@@ -173,16 +193,18 @@ def _is_text(head: bytes) -> bool:
 
 
 def _content_kind(file: SourceFile, head: bytes, named: str | None) -> str | None:
+    if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):  # before PDF: a member may be one
+        return _package(file, named)
     if (b"%PDF-" in head[:1024] and named not in _PLAIN) or head.startswith(b"%PDF"):
         return "pdf"
-    if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
-        return _package(file, named)
     if head.startswith(b"{\\rtf") and named not in _PLAIN - {"text"}:
         return "rtf"
     if head.startswith(b"\x1f\x8b"):
         return "gzip" if file.suffix == ".gz" or named is not None else None
     if head.startswith(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"):
-        return "old office" if named is not None else None
+        return named if named in ("xls", "outlook") else "old office" if named is not None else None
+    if head.startswith(b"\x78\x9f\x3e\x22"):
+        return "winmail"
     start = head[mark_of(head)[0] :]
     if named in (None, "xml", "html", *(IN_CONTENT - {"html"})) and _HTML.match(start.replace(b"\0", b"")):
         return "html"

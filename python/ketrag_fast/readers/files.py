@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import glob
 import os
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ketrag_fast.base.globs import is_glob
 from ketrag_fast.errors import DocumentError
-from ketrag_fast.readers.ignored import GITIGNORE, Ignored, excluded
+from ketrag_fast.readers.ignored import IGNORE_FILES, Ignored, excluded
 from ketrag_fast.readers.protocol import is_inside
-from ketrag_fast.readers.repository import GIT
+from ketrag_fast.readers.repository import GIT, top_of
+from ketrag_fast.records import dataclass, field, replace
 from ketrag_fast.types import Failure
 from ketrag_fast.types.documents import IGNORED
 
 _DATA_SET = ("corpus.jsonl", "queries.jsonl")
 _INDEX_MARK = "index.sqlite"
 _CITATIONS = "citations.tsv"
-_ADMINISTRATIVE = frozenset((GIT, GITIGNORE, ".gitattributes", ".gitmodules", ".ketrag", ".DS_Store"))
+_ADMINISTRATIVE = frozenset((GIT, *IGNORE_FILES, ".gitattributes", ".gitmodules", ".ketrag", ".DS_Store"))
 """Hidden files and folders that are not listed as left out."""
 PATTERN = "ignored by exclude or a .gitignore"
 
@@ -45,6 +45,7 @@ class _Walk:
     failures: list[Failure] = field(default_factory=list)
     seen: set[tuple[int, int]] = field(default_factory=set)
     links: list[tuple[str, Path]] = field(default_factory=list)
+    linked_files: list[tuple[str, Path]] = field(default_factory=list)
     excluded: Ignored = field(default_factory=Ignored)
     gitignore: bool = True
     left_out: list[Failure] = field(default_factory=list)
@@ -86,6 +87,7 @@ def find(
                     _folder(target, prefix, walk, None if follow else path)
                 else:
                     walk.failures.append(_outside(prefix.rstrip("/")))
+        _add_linked_files(walk, path)
         return replace(_sort_files(walk), folders=tuple(walk.folders), linked=walk.linked)
     if not os.path.lexists(spec):
         return SourceFiles((), missing=True)
@@ -112,9 +114,9 @@ def _folder(folder: Path, prefix: str, walk: _Walk, root: Path | None) -> None:
         names = {entry.name for entry in entries}
         if _INDEX_MARK in names:
             continue
-        if walk.gitignore and GITIGNORE in names:
-            ignored = ignored.within(here, start, root)
-            walk.folders.append(str(here / GITIGNORE))
+        if walk.gitignore:
+            ignored, files = ignored.within(here, start, root, names)
+            walk.folders += map(str, files)
         companions = {_CITATIONS} if _DATA_SET[0] in names else set()  # read with the corpus
         walk.folders += [str(here / name) for name in companions & names]
         for entry in entries:
@@ -139,11 +141,32 @@ def _folder(folder: Path, prefix: str, walk: _Walk, root: Path | None) -> None:
                 ):
                     walk.failures.append(_outside(name))
                 elif entry.is_file():
-                    walk.files.append((name, path))
+                    (walk.linked_files if entry.is_symlink() else walk.files).append((name, path))
                 elif entry.is_symlink():
                     walk.failures.append(Failure(name, "document", "broken symbolic link"))
             except OSError as error:
                 walk.failures.append(Failure(name, "document", _why(error)))
+
+
+def _add_linked_files(walk: _Walk, source: Path) -> None:
+    """Add the links to files; in a repository, without those to its other files, which are read once."""
+    names = {}
+    if walk.linked_files and top_of(str(source)) is not None:
+        names = {_real_path(path): name for name, path in walk.files}
+    for name, path in walk.linked_files:
+        other = names.get(_real_path(path))
+        if other is None:
+            walk.files.append((name, path))
+        else:
+            walk.left_out.append(Failure(name, IGNORED, f"a link to {other}"))
+
+
+def _real_path(path: Path) -> str:
+    """Return a path after all links, or the path itself if a link was replaced meanwhile."""
+    try:
+        return os.path.realpath(path)
+    except OSError:
+        return str(path)
 
 
 def _outside(name: str) -> Failure:
@@ -162,7 +185,7 @@ def _glob(pattern: str, follow: bool, ignored: Ignored) -> SourceFiles:
         relative = _relative(path, base)
         if any(part.startswith(".") and part != ".." for part in relative.split("/")):
             continue
-        place = (os.path.realpath(path.parent), path.name)
+        place = (_real_path(path.parent), path.name)
         if path.is_dir() or place in seen:
             continue
         seen.add(place)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ketrag_fast._core import limit_markup, web_page
@@ -17,6 +16,7 @@ from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.decode import decode_html
 from ketrag_fast.readers.protocol import Item, SourceFile, import_optional
 from ketrag_fast.readers.text_builder import Heading, sections
+from ketrag_fast.records import dataclass, field
 from ketrag_fast.types import Document
 from ketrag_fast.types.locations import Locator
 

@@ -1,55 +1,81 @@
-"""Files that a source leaves out: by the setting `exclude`, and by the `.gitignore` files in and above it."""
+"""Files that a source leaves out: by the setting `exclude`, and by the ignore files in and above it."""
 
 from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from collections.abc import Container
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ketrag_fast.base.open_beneath import open_regular
 from ketrag_fast.errors import ConfigError
 from ketrag_fast.readers.file_types import LANGUAGES
 from ketrag_fast.readers.protocol import SourceFile
-from ketrag_fast.readers.repository import exclude_file, top_of
+from ketrag_fast.readers.repository import GIT, exclude_file, top_of
+from ketrag_fast.records import dataclass
 
 GITIGNORE: Final = ".gitignore"
+IGNORE_FILES: Final = (GITIGNORE, ".ignore", ".rgignore")
+"""Files with ignore patterns. Those of a later one win, in whichever folder they are, as in ripgrep."""
 _LONGEST: Final = 1_000_000
-"""Maximum number of bytes read from a `.gitignore` file."""
+"""Maximum number of bytes read from a file with ignore patterns."""
+
+
+class _Patterns(NamedTuple):
+    """Ignore patterns of a folder.
+
+    Attributes:
+        rank: The position of their file in `IGNORE_FILES`.
+        prefix: The path of the folder in the source (`docs/`); empty for a folder above the source.
+        path: The path of the source in the folder, if that is above the source.
+        spec: The compiled patterns.
+        is_setting: Whether they are those of the setting `exclude`, which hold in inner repositories too.
+    """
+
+    rank: int
+    prefix: str
+    path: str
+    spec: Any
+    is_setting: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """Ignore patterns with the folders they are relative to; the last matching pattern decides.
+    """Ignore patterns in ascending order of precedence: the last matching pattern decides."""
 
-    A folder is given by its path in the source (`docs/`). For folders above the source, `above` has the paths
-    of the source in them.
-    """
-
-    specs: tuple[tuple[str, Any], ...] = ()
-    above: tuple[tuple[str, Any], ...] = ()
+    patterns: tuple[_Patterns, ...] = ()
 
     def matches(self, name: str, *, folder: bool = False) -> bool:
         """Return whether a file or folder is left out. `name` is its path in the source."""
-        for prefix, spec in reversed(self.specs):
-            if name.startswith(prefix):
-                found = spec.check_file(name[len(prefix) :] + ("/" if folder else "")).include
+        end = "/" if folder else ""
+        for one in reversed(self.patterns):
+            if name.startswith(one.prefix):
+                found = one.spec.check_file(one.path + name[len(one.prefix) :] + end).include
                 if found is not None:
                     return bool(found)
-        for path, spec in reversed(self.above):
-            found = spec.check_file(path + name + ("/" if folder else "")).include
-            if found is not None:
-                return bool(found)
         return False
 
-    def within(self, folder: Path, prefix: str, root: Path | None) -> Ignored:
-        """Return these patterns and those of the `.gitignore` in a folder, which override them.
+    def within(
+        self, folder: Path, prefix: str, root: Path | None, names: Container[str] | None = None
+    ) -> tuple[Ignored, list[Path]]:
+        """Return these patterns and those of the files in a folder, and the files.
 
-        With `root`, the `.gitignore` is read only if it is inside that folder after all links.
+        In a repository inside the source, the patterns of the repository around it do not hold, as in Git.
+        With `root`, a file is read only if it is inside that folder after all links. `names` are the names in
+        the folder, if they are known.
         """
-        spec = _spec_in(folder / GITIGNORE, root)
-        return self if spec is None else Ignored((*self.specs, (prefix, spec)), self.above)
+        here = [name for name in (*IGNORE_FILES, GIT) if _is_in(folder, name, names)]
+        if not here:
+            return self, []
+        files = [(rank, folder / name) for rank, name in enumerate(IGNORE_FILES) if name in here]
+        kept = self.patterns
+        if GIT in here and prefix:
+            kept = tuple(one for one in kept if one.rank or one.is_setting)
+            files.insert(0, (0, exclude_file(folder)))
+        specs = ((rank, _spec_in(file, root if file.parent == folder else None)) for rank, file in files)
+        found = (_Patterns(rank, prefix, "", spec) for rank, spec in specs if spec is not None)
+        return _sorted(*kept, *found), [file for _, file in files if os.path.lexists(file)]
 
     def below(self, source: Path) -> tuple[Ignored, list[Path]]:
         """Return these patterns and those of the repository above a source, and the files that have them.
@@ -61,23 +87,34 @@ class Ignored:
         if top is None:
             return self, []
         parents = [parent for parent in reversed(here.parents) if parent.is_relative_to(top)]
-        files = [(exclude_file(Path(top)), Path(top))]
-        files += [(parent / GITIGNORE, parent) for parent in parents]
-        found = [(file, base, spec) for file, base in files if (spec := _spec_in(file, None)) is not None]
+        files = [(exclude_file(Path(top)), Path(top), 0)]
+        files += [(at / name, at, rank) for at in parents for rank, name in enumerate(IGNORE_FILES)]
+        specs = [(file, base, rank, _spec_in(file, None)) for file, base, rank in files]
+        found = [(file, base, rank, spec) for file, base, rank, spec in specs if spec is not None]
         for folder in (here, *parents):
-            own = tuple((_path(folder, base), spec) for _, base, spec in found if base in folder.parents)
-            if Ignored(above=own).matches("", folder=True):
+            own = (
+                _Patterns(rank, "", _path(folder, base), spec)
+                for _, base, rank, spec in found
+                if base in folder.parents
+            )
+            if _sorted(*own).matches("", folder=True):
                 return self, []
-        above = tuple((_path(here, base), spec) for _, base, spec in found)
-        return Ignored(self.specs, tuple((f"{path}/" if path else "", spec) for path, spec in above)), [
-            file for file, _, _ in found
-        ]
+        above = (_Patterns(rank, "", _path(here, base, "/"), spec) for _, base, rank, spec in found)
+        return _sorted(*above, *self.patterns), [file for file, *_ in found]
 
 
-def _path(folder: Path, base: Path) -> str:
-    """Return the path of a folder in one above it; empty for the same folder."""
+def _sorted(*patterns: _Patterns) -> Ignored:
+    return Ignored(tuple(sorted(patterns, key=lambda one: one.rank)))
+
+
+def _is_in(folder: Path, name: str, names: Container[str] | None) -> bool:
+    return os.path.lexists(folder / name) if names is None else name in names
+
+
+def _path(folder: Path, base: Path, end: str = "") -> str:
+    """Return the path of a folder in one above it, with a suffix; empty for the same folder."""
     path = folder.relative_to(base).as_posix()
-    return "" if path == "." else path
+    return "" if path == "." else path + end
 
 
 def _spec_in(path: Path, root: Path | None) -> Any:
@@ -95,7 +132,7 @@ def leaves_out(
 ) -> bool:
     """Return whether a path in a source folder is hidden or ignored; it need not exist any more.
 
-    A `.gitignore` file counts as a file of the source, because it decides about others.
+    A file with ignore patterns counts as a file of the source, because it decides about others.
     """
     try:
         parts = changed.relative_to(source).parts
@@ -107,9 +144,9 @@ def leaves_out(
     for number, part in enumerate(parts, 1):
         is_last = number == len(parts)
         if part.startswith("."):
-            return not (is_last and gitignore and part == GITIGNORE)
+            return not (is_last and gitignore and part in IGNORE_FILES)
         if gitignore:
-            ignored = ignored.within(folder, prefix, None if follow else source)
+            ignored, _ = ignored.within(folder, prefix, None if follow else source)
         if ignored.matches(prefix + part, folder=not is_last or (folder / part).is_dir()):
             return True
         folder, prefix = folder / part, f"{prefix}{part}/"
@@ -124,7 +161,7 @@ def excluded(patterns: str | None) -> Ignored:
             raise ConfigError(
                 f"exclude: {name!r} is not a pattern", hint="use patterns as in .gitignore: *.log"
             )
-    return Ignored((("", ignore_spec(names)),)) if names else Ignored()
+    return Ignored((_Patterns(0, "", "", ignore_spec(names), True),)) if names else Ignored()
 
 
 def _is_valid(line: str) -> bool:

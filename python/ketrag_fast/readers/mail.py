@@ -10,7 +10,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from email import message_from_bytes
 from email.message import EmailMessage, Message
 from email.utils import parsedate_to_datetime
@@ -24,11 +23,12 @@ from ketrag_fast.readers.attachments import Attachments
 from ketrag_fast.readers.content_lines import event_texts
 from ketrag_fast.readers.decode import Decoded, decode, decode_html
 from ketrag_fast.readers.html import page_of, plain_text
-from ketrag_fast.readers.mail_headers import LONGEST, POLICY, header_text
+from ketrag_fast.readers.mail_headers import LONGEST, POLICY, header_text, raw_headers
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.rtf import rtf_text
 from ketrag_fast.readers.text_builder import TextWriter
 from ketrag_fast.readers.tnef import Envelope, read_envelope
+from ketrag_fast.records import replace
 from ketrag_fast.types import Document
 from ketrag_fast.types.documents import ENCODING
 from ketrag_fast.types.locations import Locator
@@ -64,7 +64,7 @@ def read_mail(file: SourceFile) -> Iterator[Item]:
     """Yield a message and its attachments."""
     if file.size() > LARGEST:
         raise DocumentError(f"the message is larger than {LARGEST:,} bytes")
-    yield from _message(file, file.read_bytes())
+    yield from message_items(file, file.read_bytes())
 
 
 def read_mbox(file: SourceFile) -> Iterator[Item]:
@@ -97,14 +97,17 @@ def _message_items(file: SourceFile, number: int, lines: list[bytes], size: int)
         yield own.failure(f"the message is larger than {LARGEST:,} bytes")
         return
     try:
-        yield from _message(own, b"".join(lines))
+        yield from message_items(own, b"".join(lines))
     except DocumentError as error:
         yield own.failure(str(error))
 
 
-def _message(file: SourceFile, data: bytes) -> Iterator[Item]:
+def message_items(file: SourceFile, data: bytes) -> Iterator[Item]:
+    """Yield an Internet message and its attachments."""
     try:
         message = message_from_bytes(data, _class=EmailMessage, policy=POLICY)
+    except RecursionError:
+        raise DocumentError("its parts are nested too deeply") from None
     except Exception as error:  # noqa: BLE001 - the standard parser may raise anything
         raise DocumentError(f"not usable as a message: {error!r:.200}") from None
     if not message.keys():
@@ -149,7 +152,9 @@ def _message(file: SourceFile, data: bytes) -> Iterator[Item]:
         except DocumentError as error:
             yield inner.failure(str(error))
             continue
-        if kind is not None:
+        if kind is None:
+            yield inner.unread()
+        else:
             yield from (_attached(item, name) for item in items_of(inner, kind))
 
 
@@ -249,13 +254,12 @@ def _part(
         if envelope.problem:
             raise DocumentError(envelope.problem)
         return None
-    told = str(part.get("Content-Disposition", "")).lower().startswith("attachment")
-    if kind == "text/calendar" and not told:
+    is_file = str(part.get("Content-Disposition", "")).lower().startswith("attachment")
+    if kind == "text/calendar" and not is_file:
         _write_events(event_texts(_text(part, _bytes(part), file).text), writer)
         return None
-    if kind not in ("text/plain", "text/html") or told or (name and number):
-        if name or told or kind in _SUFFIXES:
-            attached.add(name or f"attachment-{number}{_SUFFIXES.get(kind, '')}", _bytes(part))
+    if kind not in ("text/plain", "text/html") or is_file or (name and number):
+        attached.add(name or f"attachment-{number}{_suffix_of(kind)}", _bytes(part))
         return None
     found = _text(part, _bytes(part), file)
     mark = writer.mark()
@@ -266,7 +270,7 @@ def _part(
             raise DocumentError(f"{error} ({error.hint})") from None
     else:
         text = found.text
-        if str(part.get_param("format", "")).lower() == "flowed":
+        if "Content-Type" in part and str(part.get_param("format", "")).lower() == "flowed":
             text = unflowed(text, joins=str(part.get_param("delsp", "")).lower() == "yes")
         text = fold_quotations(text, original=not is_forward)
         for paragraph in re.split(r"\n[ \t]*\n", text):
@@ -294,6 +298,13 @@ def _write_envelope(envelope: Envelope, writer: TextWriter, attached: Attachment
     for number, (title, content) in enumerate(envelope.files, 1):
         name = " ".join(title.replace("\\", "/").rpartition("/")[2].split()).strip(".")[:200]
         attached.add(attached.unused(name or f"attachment-{number}"), content)
+
+
+def _suffix_of(kind: str) -> str:
+    """Return the suffix of an attachment without a name, by its media type."""
+    main, _, sub = kind.partition("/")
+    is_media = main in ("image", "audio", "video") and sub.isalnum()
+    return _SUFFIXES.get(kind) or (f".{sub[:10]}" if is_media else "")
 
 
 def _write_events(events: Sequence[str], writer: TextWriter) -> None:
@@ -370,7 +381,14 @@ def fold_quotations(text: str, *, original: bool = True) -> str:
     return "\n".join(out)
 
 
+def _names_of(message: Message) -> set[str]:
+    """Return the names of the headers of a message or a part, in lower case."""
+    return {name.lower() for name in message.keys()}  # noqa: SIM118 - a message cannot be iterated
+
+
 def _name(part: Message) -> str:
+    if _names_of(part).isdisjoint(("content-type", "content-disposition")):
+        return ""  # looking for parameters in missing headers is slow
     try:
         name = part.get_filename() or ""
     except Exception:  # noqa: BLE001 - a damaged header
@@ -395,7 +413,7 @@ def _flat(message: Message) -> bytes:
 
 
 def _text(part: Message, data: bytes, file: SourceFile | None) -> Decoded:
-    for name in (part.get_content_charset(), "utf-8"):
+    for name in (part.get_content_charset() if "Content-Type" in part else None, "utf-8"):
         try:
             if name:
                 return Decoded(data.decode(name))
@@ -409,21 +427,25 @@ def _text(part: Message, data: bytes, file: SourceFile | None) -> Decoded:
 
 def _about(message: EmailMessage) -> dict[str, Any]:
     found: dict[str, Any] = {}
+    headers = raw_headers(message)
     for name, own in (
-        ("Subject", "subject"),
-        ("From", "from"),
-        ("To", "to"),
-        ("Cc", "cc"),
-        ("Message-ID", "message_id"),
-        ("In-Reply-To", "reply_to"),
+        ("subject", "subject"),
+        ("from", "from"),
+        ("to", "to"),
+        ("cc", "cc"),
+        ("message-id", "message_id"),
+        ("in-reply-to", "reply_to"),
     ):
+        if name not in headers:
+            continue
         try:
-            value = header_text(message, name)
+            value = header_text(message, name, headers[name])
         except Exception:  # noqa: BLE001, S112 - a damaged header
             continue
         if value:
             most = LONGEST if own == "subject" else 2000
             found[own] = value[:most].encode("utf-8", "replace").decode()
-    with suppress(Exception):  # no date, or an invalid one
-        found["date"] = parsedate_to_datetime(str(message.get("Date", ""))).isoformat()
+    if "date" in headers:
+        with suppress(Exception):  # an invalid one
+            found["date"] = parsedate_to_datetime("".join(headers["date"].splitlines())).isoformat()
     return found

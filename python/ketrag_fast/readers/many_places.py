@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
+from ketrag_fast.records import replace
 from ketrag_fast.types import Document
 from ketrag_fast.types.locations import Locator
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from dataclasses import dataclass
 from functools import cache
 from os import environ
 from typing import Final
 
 from ketrag_fast.errors import BackendMissing, ConfigError, DocumentError
+from ketrag_fast.records import dataclass
 
 COMMAND: Final = "tesseract"
 _LANGUAGES: Final = re.compile(r"[A-Za-z][A-Za-z0-9_/-]{1,40}(?:\+[A-Za-z][A-Za-z0-9_/-]{1,40})*")

@@ -13,11 +13,13 @@ from ketrag_fast.readers.protocol import SourceFile
 _STATM: Final = Path("/proc/self/statm")
 _FREE: Final = 250_000_000
 _TIMES: Final = 80
-"""Bytes that a parser with a fallback may add, and more for each byte of its file.
+"""Bytes that a parser of code, web pages or PDFs may add, and more for each byte of its file.
 
 The bodies of ordinary code and pages need 10 to 40 bytes for each byte. 2 MB of hostile text are read in less
 than 500 MB with these numbers.
 """
+_USUAL: Final = 1_500
+"""The default of `read_memory`. A larger setting raises the limits above in proportion."""
 
 
 def limit_memory(megabytes: int) -> None:
@@ -40,11 +42,12 @@ def limit_memory(megabytes: int) -> None:
 
 
 @contextmanager
-def memory_in_proportion(file: SourceFile) -> Iterator[None]:
-    """Limit the memory that a parser adds, for a file that is read in a plainer way if it is not enough.
+def memory_in_proportion(file: SourceFile, megabytes: int) -> Iterator[None]:
+    """Limit the memory that a parser adds in proportion to its file; `megabytes` is the limit of the process.
 
-    Parsers of source code and web pages need up to 700 bytes for each byte of a hostile file. Where the
-    present size of the process cannot be read, only the limit of the process holds.
+    Parsers of source code and web pages need up to 700 bytes for each byte of a hostile file, and that of
+    PDFs unpacks streams to 1,000 times their size. If the size of the process cannot be read, only the limit
+    of the process applies.
     """
     if sys.platform == "win32":
         yield
@@ -57,7 +60,7 @@ def memory_in_proportion(file: SourceFile) -> Iterator[None]:
     try:
         before = resource.getrlimit(resource.RLIMIT_AS)
         used = int(_STATM.read_text().split()[0]) * resource.getpagesize()
-        wanted = used + _FREE + _TIMES * file.size()
+        wanted = used + (_FREE + _TIMES * file.size()) * max(megabytes, _USUAL) // _USUAL
         if before[0] != resource.RLIM_INFINITY:
             wanted = min(wanted, before[0])
         resource.setrlimit(resource.RLIMIT_AS, (wanted, before[1]))

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-import tomllib
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.text_builder import Heading, sections, without_closing
+from ketrag_fast.records import replace
 from ketrag_fast.types import Document
 from ketrag_fast.types.locations import Locator, sort_locators
 
@@ -209,6 +208,8 @@ def front_matter(text: str) -> FrontMatter:
 
 
 def _toml(body: str) -> tuple[dict[str, Any], bool]:
+    import tomllib  # few files have such front matter
+
     try:
         found = {name: _json(value) for name, value in tomllib.loads(body).items()}
     except (tomllib.TOMLDecodeError, RecursionError):

@@ -13,9 +13,16 @@ GIT: Final = ".git"
 _LONGEST: Final = 4096
 """Maximum number of bytes read from a `.git` file or a `commondir`."""
 _POINTER: Final = b"version https://git-lfs.github.com/spec/"
-_AS_WRITTEN: Final = frozenset(("html", "json", "xml", "table", "subtitles", "man"))
+_AS_WRITTEN: Final = frozenset(
+    (
+        *("html", "json", "xml", "table", "subtitles", "man", "feed", "outline", "calendar", "contacts"),
+        *("mail", "mbox", "mht", "rtf"),
+    )
+)
 """Kinds whose readers do not keep the text as it is written."""
-_NO_SOURCE: Final = frozenset((".pem", ".key", ".crt", ".ps", ".eps"))
+KEYS: Final = frozenset((".pem", ".key", ".crt"))
+"""Suffixes of keys and certificates, which are neither indexed nor searched."""
+_NO_SOURCE: Final = frozenset((*KEYS, ".ps", ".eps"))
 """Suffixes of text files that are not source: keys, certificates and printed pages."""
 _PROSE: Final = re.compile(
     r"(?:readme|licen[cs]e|copying|notice|authors|contributors|contributing|maintainers|changelog|changes|history"
@@ -23,6 +30,8 @@ _PROSE: Final = re.compile(
     re.I,
 )
 """Names of files without a suffix that are prose."""
+_DATA_SET: Final = re.compile(rb'[^\n]*"text"[ \t]*:')
+"""JSON lines that are documents: the first one has a text."""
 _TEMPLATE: Final = re.compile(
     rb"\{%-?\s*(?:extends|block|include|load|if|for|macro|import|from|set|with)\b|<\?php\b|<%[@=!-]?\s"
 )
@@ -46,11 +55,14 @@ def source_kind(path: Path, kind: str | None, head: bytes, *, is_text: bool) -> 
     """
     if kind == "html" and _TEMPLATE.search(head):
         return "source"
-    if kind not in (None, "text", "markdown", *_AS_WRITTEN) or top_of(str(path.parent)) is None:
+    is_lines = kind == "jsonl" and _DATA_SET.match(head) is None
+    if kind not in (None, "text", "markdown", *_AS_WRITTEN) and not is_lines:
+        return kind
+    if top_of(str(path.parent)) is None:
         return kind
     if kind == "markdown":
         return "source markdown"
-    if kind in _AS_WRITTEN:
+    if is_lines or kind in _AS_WRITTEN:
         return "source"
     suffix = PurePosixPath(path.name).suffix.lower()
     if kind is None:

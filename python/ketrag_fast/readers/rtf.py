@@ -5,13 +5,13 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ketrag_fast._core import lowered_text, raised_text
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.text_builder import TextWriter
+from ketrag_fast.records import dataclass, replace
 
 LARGEST: Final = 200_000_000
 """Maximum size of a file in bytes."""

@@ -15,8 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import replace
+from contextlib import nullcontext, suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -24,9 +23,12 @@ from queue import Empty, Full, Queue, SimpleQueue
 from typing import IO, Any, Final, Self
 
 from ketrag_fast.readers import FORMATS, READ_TEXT, Item, Items, SourceFile, batches_of, items_of
+from ketrag_fast.readers.batches import Batches, Row, row_of
 from ketrag_fast.readers.parser_memory import limit_memory, memory_in_proportion
+from ketrag_fast.readers.process_time import processor_seconds
+from ketrag_fast.records import replace
 from ketrag_fast.types import Document, Failure
-from ketrag_fast.types.locations import from_rows, to_text
+from ketrag_fast.types.documents import DocumentBatch
 
 _AHEAD: Final = 2
 """Files that each process may read ahead of the one being consumed."""
@@ -34,14 +36,18 @@ _LOOKED: Final = 64
 _QUEUED: Final = 64
 _POLL: Final = 0.2
 _NO_MEMORY: Final = 77
+_WAITING: Final = 4
+"""How many times the time limit a process may take that waits: for processors, or for a slow disk."""
+_OUT_OF_MEMORY: Final = ("SIGABRT", "SIGILL", "SIGTRAP")
+"""How programs in C and C++ end if they get no memory, and hardly ever for another reason."""
 
 ReadJob = tuple[SourceFile, str]
 """A file and its kind."""
 UNCHANGED: Final = "unchanged"
 """The kind of a file that is not read because the caller already has its documents."""
-ItemQueue = Queue[Item | None]
+ItemQueue = Queue[Items | None]
 """The items of one file; None marks the end."""
-Put = Callable[[Item | None], None]
+Put = Callable[[Items | None], None]
 _OPTIONS: Final = ("fallback_encoding", "follow_links", "ocr", "processes", "hidden", "generated")
 """Fields of a file that a request repeats."""
 _Job = tuple[SourceFile, str, ItemQueue]
@@ -174,9 +180,9 @@ class Apart:
         """
         some = False
 
-        def count(item: Item | None) -> None:
+        def count(item: Items | None) -> None:
             nonlocal some
-            some = some or isinstance(item, Document)
+            some = some or isinstance(item, (Document, DocumentBatch))
             put(item)
 
         problem = process.read(self._request(file, kind), count, alike=FORMATS[kind].alike)
@@ -186,10 +192,10 @@ class Apart:
         if fallback is None or some or self._closed:
             put(file.partial(problem) if some else file.failure(problem))
             return None
-        documents: list[Item | None] = []
+        documents: list[Items | None] = []
         process = self._start()
         again = process.read(self._request(file, fallback), documents.append)
-        kept = [item for item in documents if isinstance(item, Document)]
+        kept = [item for item in documents if isinstance(item, (Document, DocumentBatch))]
         for item in kept:
             put(item)
         note = f"{problem}; its text is kept without {lost}"
@@ -216,7 +222,7 @@ class Apart:
             process.kill()
         return process
 
-    def _put(self, queue: ItemQueue, item: Item | None) -> None:
+    def _put(self, queue: ItemQueue, item: Items | None) -> None:
         while not self._closed:
             with suppress(Full):  # the consumer is busy
                 queue.put(item, timeout=_POLL)
@@ -232,7 +238,7 @@ class Apart:
                 process.end_if_late()
 
 
-def _drain(queue: ItemQueue, waiting: Callable[[], None]) -> Iterator[Item]:
+def _drain(queue: ItemQueue, waiting: Callable[[], None]) -> Iterator[Items]:
     while True:
         try:
             item = queue.get(timeout=_POLL)
@@ -255,7 +261,7 @@ class Worker:
         self._megabytes, self._seconds = megabytes, seconds
         self._late = False
         self._since: float | None = None
-        self._spent = 0.0
+        self._spent = self._busy = 0.0
         import subprocess  # imported here because most builds start no process
 
         path = os.pathsep.join(entry for entry in sys.path if entry)
@@ -281,11 +287,18 @@ class Worker:
                     pipe.close()
 
     def end_if_late(self) -> None:
-        """Kill the process if it exceeds the time limit; waiting for the consumer does not count."""
+        """Kill the process if it exceeds the time limit; waiting for the consumer does not count.
+
+        On a busy machine a process that got less than this time from the processors may go on for longer.
+        """
         since = self._since
         if since is None or self._seconds is None:
             return
-        if self._spent + time.monotonic() - since > self._seconds:
+        spent = self._spent + time.monotonic() - since
+        busy = processor_seconds(self._child.pid)
+        if spent > self._seconds and (
+            busy is None or busy - self._busy > self._seconds or spent > _WAITING * self._seconds
+        ):
             self._late = True
             self._child.kill()
 
@@ -294,21 +307,32 @@ class Worker:
 
         With `alike`, the time limit applies to each item.
         """
-        self._spent = 0.0
+        self._begin()
         if not self.send(request):
             return self._why()
+        batches = Batches(put)
         while True:
             self._since = time.monotonic()
             reply = self.receive()
             self._spent += time.monotonic() - self._since
             self._since = None
-            if reply is None:
-                return self._why()
-            if "end" in reply:
-                return None
-            put(_item(reply))
+            if isinstance(reply, list):
+                batches.add(reply)
+            else:
+                batches.flush()
+                if reply is None:
+                    return self._why()
+                if "end" in reply:
+                    return None
+                put(Failure(*reply["failure"]))
             if alike:
                 self._spent = 0.0
+
+    def _begin(self) -> None:
+        """Begin to measure the time for a file."""
+        self._spent = 0.0
+        if self._seconds is not None:
+            self._busy = processor_seconds(self._child.pid) or 0.0
 
     def send(self, request: Mapping[str, Any]) -> bool:
         """Send a request; return whether the process accepts one."""
@@ -322,11 +346,10 @@ class Worker:
             return False
         return True
 
-    def receive(self) -> dict[str, Any] | None:
+    def receive(self) -> Any:
         """Return the next reply, or None if the process has ended. Raises ValueError if it is not a reply."""
         line = b"" if self._child.stdout is None else self._child.stdout.readline()
-        reply: dict[str, Any] | None = json.loads(line) if line.endswith(b"\n") else None
-        return reply
+        return json.loads(line) if line.endswith(b"\n") else None
 
     def _why(self) -> str:
         """Return why the process ended."""
@@ -342,15 +365,13 @@ class Worker:
                 name = signal.Signals(-code).name
             except ValueError:
                 name = str(-code)
+            if name in _OUT_OF_MEMORY and self._megabytes:
+                return (
+                    f"the reader process crashed ({name}), as parsers do that reach their memory limit"
+                    f" (setting read_memory: {self._megabytes:,} MB, less for a small file)"
+                )
             return f"the reader process crashed ({name})"
         return f"the reader process ended with code {code}"
-
-
-def _item(reply: dict[str, Any]) -> Item:
-    if "failure" in reply:
-        return Failure(*reply["failure"])
-    locators = from_rows(json.loads(reply["locators"])) if reply["locators"] else ()
-    return Document(reply["id"], reply["text"], reply["title"], reply["metadata"], locators)
 
 
 def packed_path(file: SourceFile) -> dict[str, str | None]:
@@ -363,15 +384,18 @@ def _unpacked(path: str) -> Path:
     return Path(os.fsdecode(bytes.fromhex(path)))
 
 
-def _items(file: SourceFile, query: Mapping[str, Any], no_memory: str) -> Iterator[Item]:
+def _items(file: SourceFile, query: Mapping[str, Any], megabytes: int, no_memory: str) -> Iterator[Item]:
     """Yield the items of a file; if its parser fails for lack of memory, those of a plainer reader."""
     kind, limits = query["kind"], (query["largest"], query["read_text"])
     plainer = FORMATS[kind].fallback
     if plainer is None:
-        yield from items_of(file, kind, *limits, no_memory=no_memory)
+        # Pictures of pages are large, whatever the size of the file.
+        is_bounded = kind == "pdf" and file.ocr is None
+        with memory_in_proportion(file, megabytes) if is_bounded else nullcontext():
+            yield from items_of(file, kind, *limits, no_memory=no_memory)
         return
     problem = "its parser needs too much memory"
-    with memory_in_proportion(file):
+    with memory_in_proportion(file, megabytes):
         first = list(items_of(file, kind, *limits, no_memory=problem))
     is_lost = any(isinstance(one, Failure) and _is_for_memory(one.message, problem) for one in first)
     second = list(items_of(file, plainer, *limits, no_memory=no_memory)) if is_lost else []
@@ -399,8 +423,8 @@ def serve(requests: Iterable[bytes], replies: IO[bytes], megabytes: int) -> None
             _write(replies, pdf.pages_reply(file, range(*query["pages"])))
             continue
         file = SourceFile(path, query["id"], root=root, **query["options"])
-        for item in _items(file, query, no_memory):
-            _write(replies, _fields(item))
+        for item in _items(file, query, megabytes, no_memory):
+            _write(replies, _reply(item))
         _write(replies, {"end": True})
 
 
@@ -418,25 +442,17 @@ def _watched(requests: IO[bytes]) -> Iterator[bytes]:
         yield lines.get()
 
 
-def _fields(item: Any) -> dict[str, Any]:
+def _reply(item: Item) -> Row | dict[str, Any]:
     if isinstance(item, Failure):
         return {"failure": [item.document, item.code, item.message]}
-    return {
-        "id": item.id,
-        "text": item.text,
-        "title": item.title,
-        "metadata": dict(item.metadata),
-        "locators": to_text(item.locators),
-    }
-
-
-def _write(replies: IO[bytes], data: dict[str, Any]) -> None:
     try:
-        line = json.dumps(data, default=str)
+        return row_of(item)
     except (TypeError, ValueError, RecursionError) as error:
-        name = str(data.get("id", ""))
-        line = json.dumps({"failure": [name, "document", f"its metadata cannot be stored: {error}"]})
-    replies.write(line.encode("ascii") + b"\n")
+        return {"failure": [item.id, "document", f"its metadata cannot be stored: {error}"]}
+
+
+def _write(replies: IO[bytes], data: Any) -> None:
+    replies.write(json.dumps(data).encode("ascii") + b"\n")
     replies.flush()
 
 

@@ -212,9 +212,9 @@ def read_notebook(file: SourceFile) -> Iterator[Item]:
         data = json.loads(file.text())
     except (ValueError, RecursionError) as error:
         raise DocumentError(f"not a notebook: {error}") from None
-    cells = data.get("cells") if isinstance(data, dict) else None
-    if not isinstance(cells, list):
-        raise DocumentError("not a notebook of format 4: it has no cells")
+    cells = _cells(data)
+    if cells is None:
+        raise DocumentError("not a notebook: it has no cells")
     parts: list[str] = []
     length = 0
     headings: list[Heading] = []
@@ -239,12 +239,47 @@ def read_notebook(file: SourceFile) -> Iterator[Item]:
     yield Document(file.id, "\n\n".join(parts), title, {"language": language} if language else {}, marks)
 
 
+def _cells(data: Any) -> list[Any] | None:
+    """Return the cells of a notebook; None for other JSON. Before format 4 they are in worksheets."""
+    if not isinstance(data, dict):
+        return None
+    if isinstance(data.get("cells"), list):
+        return list(data["cells"])
+    sheets = data.get("worksheets")
+    if not isinstance(sheets, list):
+        return None
+    cells = [sheet.get("cells") for sheet in sheets if isinstance(sheet, dict)]
+    ends_lines = data.get("nbformat") != 2
+    return [_renewed(cell, ends_lines) for own in cells if isinstance(own, list) for cell in own]
+
+
+def _renewed(cell: Any, ends_lines: bool) -> Any:
+    """Return a cell of format 2 or 3 in format 4: code was `input`, and headings were cells.
+
+    The lines of format 2 have no ends.
+    """
+    if not isinstance(cell, dict):
+        return cell
+    if not ends_lines:
+        lists = {key: "\n".join(map(str, value)) for key, value in cell.items() if _is_lines(key, value)}
+        cell = {**cell, **lists}
+    if cell.get("cell_type") == "heading":
+        level = cell.get("level")
+        marks = "#" * (level if isinstance(level, int) and 1 <= level <= 6 else 1)
+        return {"cell_type": "markdown", "source": f"{marks} {_joined(cell.get('source'))}"}
+    return {**cell, "source": cell.get("source", cell.get("input"))}
+
+
+def _is_lines(key: str, value: Any) -> bool:
+    return key in ("source", "input") and isinstance(value, list)
+
+
 def _cell_text(cell: dict[str, Any]) -> str:
     parts = [_joined(cell.get("source"))]
     outputs = cell.get("outputs")
     room, error = _OUTPUT, ""
     for output in outputs if isinstance(outputs, list) else ():
-        if isinstance(output, dict) and output.get("output_type") == "error":
+        if isinstance(output, dict) and output.get("output_type") in ("error", "pyerr"):
             error = _error_text(output)
         elif isinstance(output, dict) and room > 0:
             parts.append(_output_text(output)[:room])

@@ -7,20 +7,41 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec, module_from_spec
-from itertools import chain, islice, pairwise
+from itertools import chain, compress, islice, pairwise
 from types import MappingProxyType, ModuleType
 from typing import Any, Final
 
 from ketrag_fast.readers.jsonl import ID_NAMES, document_of
 from ketrag_fast.readers.protocol import Item, SourceFile
-from ketrag_fast.types import Failure
+from ketrag_fast.types import Document, Failure
 
 _LONGEST_CELL = 2**31 - 1  # the largest C long on every platform; the library's default is 131,072
-_LONGEST_NAME = 200  # names are repeated in every row
 _DELIMITERS = ",;\t|"
 _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 _MOST_COLUMNS = 16_384  # as in a spreadsheet, every row has all columns
 _LONGEST_NAME = 200  # of a column, which each row repeats
+_SHORT_NAME = 20  # of a column of a table with many rows, if longer names would be most of its text
+_REPEATED = 8
+"""Names of columns in all rows, as a multiple of the file's bytes, from which names are cut further."""
+_FREE_NAMES = 4_000_000
+"""Characters of repeated names in any table."""
+_MANY_ROWS = 60_000
+_SHORT_ROW = 20
+_TOGETHER = 20_000
+"""A table with more than `_MANY_ROWS` rows of less than `_SHORT_ROW` bytes gives `_TOGETHER` documents.
+
+A row takes 60 to 80 microseconds, whatever its length: 99,000 rows took 9 s, a million rows with one digit
+each more than 70 s. Such rows are series of measurements rather than texts. A table with a column `_id` keeps
+its rows.
+"""
+_MANY_CELLS = 250_000
+_SHORT_CELL = 4
+"""A table with more than `_MANY_CELLS` cells of less than `_SHORT_CELL` bytes is read without column names.
+
+It is a matrix of measurements. The names would be most of its text, and each cell takes 10 microseconds with
+its name and its field for filters: 900,000 cells of a digit each took 8 to 15 s.
+"""
+_CONTENT = re.compile(r"[^\r\n]+")
 _LONGEST_FIELD = 200  # of a value in metadata; longer ones are text
 _NO_METADATA = ("_id", "title", "text")
 _LOOK = 30  # lines by which the delimiter is recognised
@@ -63,17 +84,89 @@ def read_table(file: SourceFile) -> Iterator[Item]:
     if len(names) > _MOST_COLUMNS:
         yield file.failure(f"the table has {len(names):,} columns; the maximum is {_MOST_COLUMNS:,}")
         return
-    if not names:  # only a head
+    if not names:  # a single row
+        yield from (_row_above(file, number, cells) for number, cells in above)
         return
-    header = header_of(names)
-    for number, cells in above:
-        yield row_document(file, number, ONLY_TEXT, [" ".join(filter(None, cells))])
+    count = records.lines
+    header = header_of(names, longest_name(names, count, len(data)))
+    yield from (_row_above(file, number, cells) for number, cells in above)
+    has_ids = any(name.strip() == "_id" for name in names)
+    cell_count, size = records.cells, len(data) - sum(map(len, names))
+    is_matrix = cell_count > _MANY_CELLS and size < _SHORT_CELL * cell_count and not has_ids
+    if count > _MANY_ROWS and len(data) < _SHORT_ROW * count and not has_ids:
+        yield from _rows_together(file, header, rows, -(-count // _TOGETHER), has_names=not is_matrix)
+        yield from records.failures()
+        return
+    if is_matrix:
+        yield from _rows_of_values(file, header, rows)
+        yield from records.failures()
+        return
     first = next(rows, None)
     numeric = records.numeric_columns(first[0], len(header)) if first is not None else None
     for number, row in chain(() if first is None else (first,), rows):
         yield row_document(file, number, header, row, numeric)
         yield from records.failures()
     yield from records.failures()
+
+
+def _row_above(file: SourceFile, number: int, cells: Sequence[str]) -> Item:
+    """Return a row that is not part of a table as a document."""
+    return row_document(file, number, ONLY_TEXT, [" ".join(filter(None, cells))])
+
+
+def longest_name(names: Sequence[str], rows: int, size: int) -> int:
+    """Return the characters to which the names of columns are cut, which each row of a table repeats."""
+    most = max(_FREE_NAMES, _REPEATED * size)
+    longest = _LONGEST_NAME
+    while longest > _SHORT_NAME and rows * sum(min(len(name), longest) for name in names) > most:
+        longest = max(longest // 2, _SHORT_NAME)
+    return longest
+
+
+def _rows_together(
+    file: SourceFile,
+    header: Header,
+    rows: Iterator[tuple[int, Sequence[str]]],
+    count: int,
+    *,
+    has_names: bool,
+) -> Iterator[Item]:
+    """Yield a document for each `count` rows, with the id of the first one and without metadata."""
+    while block := list(islice(rows, count)):
+        if has_names:
+            wide = header.widened(max(len(row) for _, row in block))
+            texts = (
+                "\n".join(f"{name}: {cell}" for name, cell in zip(wide, row, strict=False) if cell)
+                for _, row in block
+            )
+            yield Document(f"{file.id}#{block[0][0]}", "\n\n".join(texts))
+        else:
+            yield Document(
+                f"{file.id}#{block[0][0]}", "\n".join(", ".join(filter(None, row)) for _, row in block)
+            )
+    yield file.partial(
+        f"each {count} adjacent rows are read as one document, without fields for filters: the table"
+        f" has more than {_MANY_ROWS:,} rows, and less than {_SHORT_ROW} bytes for each"
+    )
+
+
+def _rows_of_values(
+    file: SourceFile, header: Header, rows: Iterator[tuple[int, Sequence[str]]]
+) -> Iterator[Item]:
+    """Yield a document with the values of each row, without names of columns and without metadata.
+
+    The first document has the names, and the id `FILE#columns`.
+    """
+    yield Document(f"{file.id}#columns", ", ".join(header))
+    for number, row in rows:
+        if len(row) > _MOST_COLUMNS:
+            yield file.failure(f"row {number}: {len(row):,} cells; the maximum is {_MOST_COLUMNS:,}", number)
+        else:
+            yield Document(f"{file.id}#{number}", ", ".join(filter(None, row)))
+    yield file.partial(
+        f"rows are read without names of columns and without fields for filters: the table has more than"
+        f" {_MANY_CELLS:,} cells, and less than {_SHORT_CELL} bytes for each"
+    )
 
 
 class _Records:
@@ -86,6 +179,17 @@ class _Records:
         self._lines_before = text.count("\n", 0, self._start)
         self._delimiter = named[1] if named else _delimiter(file, text)
         self._failures: list[Failure] = []
+
+    @property
+    def lines(self) -> int:
+        """The number of lines that are not blank, which is at least that of rows."""
+        return sum(1 for _ in _CONTENT.finditer(self._text))
+
+    @property
+    def cells(self) -> int:
+        """The number of cells that are not empty, as an estimate."""
+        mark = self._delimiter
+        return self._text.count(mark) + self.lines - 2 * self._text.count(2 * mark)
 
     def __iter__(self) -> Iterator[tuple[int, list[str]]]:
         csv = _csv()
@@ -142,15 +246,15 @@ class Header(list[str]):
         return Header((*self, *(f"column {place}" for place in range(len(self) + 1, count + 1))))
 
 
-def header_of(row: Sequence[str]) -> Header:
+def header_of(row: Sequence[str], longest: int = _LONGEST_NAME) -> Header:
     """Return the names of the columns; a name that appears again gets a number: `phone (2)`.
 
-    Each row repeats them, so a long name is cut.
+    Each row repeats them, so a name of more than `longest` characters is cut.
     """
     names: dict[str, None] = {}
     numbers: Counter[str] = Counter()
     for place, cell in enumerate(row, 1):
-        own = name = _column(cell, place)[:_LONGEST_NAME]
+        own = name = _column(cell, place, longest)
         numbers[own] += 1
         while name in names:
             name = f"{own} ({numbers[own]})"
@@ -180,8 +284,10 @@ def row_document(
         return file.failure(f"row {number}: {len(row):,} cells; the maximum is {_MOST_COLUMNS:,}", number)
     cells: dict[str, str] = {}
     metadata: dict[str, Any] = {}
-    for place, cell in enumerate(row):  # not the header, which a short row may have in full
-        if not cell or (place >= len(header) and not cell.strip()):
+    # Not the header, which a short row may have in full; empty cells are skipped, as a row may have many.
+    for place in compress(range(len(row)), row):
+        cell = row[place]
+        if place >= len(header) and not cell.strip():
             continue
         key = header[place] if place < len(header) else f"column {place + 1}"
         cells[key] = cell
@@ -192,18 +298,17 @@ def row_document(
                 value = as_number(cell.strip()) if numeric is None or place in numeric else None
             metadata[key] = cell if value is None else value
     title, name = cells.pop("title", ""), cells.pop("_id", "")
-    if header.has_text:
-        text = cells.get("text", "")
-    else:
+    text = cells.get("text", "") if header.has_text else ""
+    if not text.strip():  # also a row of which only other cells are filled
         text = "\n".join(f"{key}: {cell}" for key, cell in cells.items())
     record = {"_id": name or f"{file.id}#{number}", "title": title, "text": text, "metadata": metadata}
     return document_of(file, number, record)
 
 
-def _column(cell: str, place: int) -> str:
+def _column(cell: str, place: int, longest: int) -> str:
     name = cell.strip()
-    if len(name) > _LONGEST_NAME:
-        return f"{name[: _LONGEST_NAME - 1]}…"
+    if len(name) > longest:
+        return f"{name[: longest - 1]}…"
     return name.lower() if name.lower() in ("title", "text", *ID_NAMES) else name or f"column {place}"
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from ketrag_fast.readers.protocol import SourceFile
 from ketrag_fast.readers.titles import cut_name, cut_path
+from ketrag_fast.records import dataclass
 from ketrag_fast.types import Document
 from ketrag_fast.types.locations import Locator
 

@@ -7,9 +7,9 @@ of every passage below it, so a long one costs its length times the number of pa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
+from ketrag_fast.records import replace
 from ketrag_fast.types import Document
 
 LONGEST_TITLE: Final = 300

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Final
 
 from ketrag_fast.errors import DocumentError
+from ketrag_fast.records import dataclass, field
 
 _SIGNATURE: Final = b"\x78\x9f\x3e\x22"
 _BODY: Final = 0x800C
@@ -85,7 +85,7 @@ def _take(found: Envelope, name: int, value: bytes) -> None:
             if kind == _PROPERTY_HTML:
                 found.html = own
             elif kind == _PROPERTY_RTF:
-                found.rtf = _uncompressed(own)
+                found.rtf = uncompressed_rtf(own)
             elif kind == _PROPERTY_BODY:
                 found.text = found.text or _plain(own)
     elif name == _FILE_PROPERTIES and found.files:
@@ -137,7 +137,7 @@ def _plain(value: bytes) -> str:
         return value.decode("cp1252", "replace")
 
 
-def _uncompressed(data: bytes) -> bytes:
+def uncompressed_rtf(data: bytes) -> bytes:
     """Return RTF that Outlook has compressed (MS-OXRTFCP)."""
     _, size, magic = struct.unpack_from("<II4s", data)
     if magic == b"MELA":

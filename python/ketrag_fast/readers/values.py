@@ -16,6 +16,8 @@ _DEEPEST: Final = 200
 
 def text_of_record(record: Mapping[str, Any]) -> str:
     """Return a line `name: value` for each value of a record."""
+    if not any(isinstance(one, (dict, list)) for one in record.values()):  # as most lines of logs
+        return TextWriter.plain("\n".join(_line(key, one) for key, one in record.items()))
     writer = TextWriter()
     write_values(dict(record), "$", "", writer, 0)
     return writer.text()
@@ -54,4 +56,6 @@ def _line(name: str, value: Any) -> str:
 def _plain(value: Any) -> str:
     if isinstance(value, str):
         return " ".join(value.split())
+    if type(value) is int:
+        return str(value)
     return json.dumps(value, ensure_ascii=False)

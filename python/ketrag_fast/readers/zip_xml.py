@@ -1,6 +1,6 @@
 """Read zip archives of XML (DOCX, PPTX, XLSX, ODT, EPUB) within limits and without unpacking to disk.
 
-Sizes are counted while reading, whatever the archive declares.
+Sizes are counted while reading. The declared size of a member is checked first: reading ends there.
 """
 
 from __future__ import annotations
@@ -15,16 +15,13 @@ from typing import Any, Final
 
 from ketrag_fast.base.safe_xml import Handler, parse
 from ketrag_fast.errors import DocumentError
-from ketrag_fast.readers.protocol import SourceFile
+from ketrag_fast.readers.protocol import RATIO, UNPACKED, SourceFile
 
 MOST_MEMBERS: Final = 20_000
 MOST_BYTES: Final = 2_000_000_000
 """Maximum number of unpacked bytes read from one archive."""
 MOST_OF_ONE: Final = 200_000_000
 """Maximum size of a member that is read into memory."""
-_RATIO: Final = 400
-"""Maximum compression ratio beyond `_SMALL` bytes; real texts and sheets stay far below."""
-_SMALL: Final = 20_000_000
 _PIECE: Final = 1 << 18
 _NAME = re.compile(r"[^/\\:\0][^\\:\0]*")
 
@@ -32,8 +29,9 @@ _NAME = re.compile(r"[^/\\:\0][^\\:\0]*")
 class Package:
     """An open archive."""
 
-    def __init__(self, archive: zipfile.ZipFile) -> None:
+    def __init__(self, archive: zipfile.ZipFile, file: SourceFile) -> None:
         self._archive = archive
+        self._file = file
         self._read = 0
         self._infos = {info.filename: info for info in archive.infolist()}
         if len(self._infos) > MOST_MEMBERS:
@@ -59,13 +57,13 @@ class Package:
             raise DocumentError(f"the archive has no {name}")
         if info.flag_bits & 1:
             raise DocumentError("encrypted: it needs a password")
-        own = 0
-        with _sound(name), self._archive.open(info) as stream:
+        if info.file_size > UNPACKED and info.file_size > RATIO * max(info.compress_size, 1):
+            raise DocumentError(f"zip bomb: {name} unpacks to more than {RATIO} times its size")
+        self._file.count_unpacked(0)
+        with _sound(name), self._archive.open(info) as stream:  # reads no more than the declared size
             while piece := stream.read(_PIECE):
-                own += len(piece)
                 self._read += len(piece) * is_counted
-                if own > _SMALL and own > _RATIO * max(info.compress_size, 1):
-                    raise DocumentError(f"zip bomb: {name} unpacks to more than {_RATIO} times its size")
+                self._file.count_unpacked(len(piece) * is_counted)
                 if self._read > MOST_BYTES:
                     raise DocumentError(f"the archive unpacks to more than {MOST_BYTES:,} bytes")
                 yield piece
@@ -94,7 +92,7 @@ def open_package(file: SourceFile) -> Iterator[Package]:
         file.open() as stream,
         zipfile.ZipFile(stream) as archive,
     ):
-        yield Package(archive)
+        yield Package(archive, file)
 
 
 @contextmanager

@@ -10,16 +10,16 @@ import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, Self
-
-import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from ketrag_fast.errors import StorageFull
 from ketrag_fast.storage.durable import discard_folder
 from ketrag_fast.storage.io_errors import writing
 
-Array = NDArray[Any]
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike, NDArray
+
+    Array = NDArray[Any]
 
 
 class ArraySpool:
@@ -41,6 +41,9 @@ class ArraySpool:
 
     def append(self, name: str, array: Array) -> None:
         """Append rows; all rows of an array have one type and one shape."""
+
+        import numpy as np
+
         with writing(self._folder):
             if name not in self._files:
                 import tempfile
@@ -69,6 +72,8 @@ class ArraySpool:
 
 
 def _mapped(file: IO[bytes], dtype: DTypeLike, shape: tuple[int, ...]) -> Array:
+    import numpy as np
+
     if 0 in shape:
         array: Array = np.empty(shape, dtype)
     else:
@@ -88,6 +93,9 @@ def spool_pieces(folder: Path, pieces: Iterable[Array]) -> Array:
 
 def map_values(path: Path, dtype: DTypeLike) -> Array:
     """Return the values of a file without a header as an array, and remove the file's name."""
+
+    import numpy as np
+
     with writing(path):
         with path.open("rb") as file:
             array = _mapped(file, dtype, (path.stat().st_size // np.dtype(dtype).itemsize,))
@@ -98,6 +106,9 @@ def map_values(path: Path, dtype: DTypeLike) -> Array:
 
 def is_spooled(array: Array) -> bool:
     """Return whether an array is backed by a temporary file of an `ArraySpool`."""
+
+    import numpy as np
+
     base: Any = array
     while isinstance(base, np.ndarray):
         base = base.base

@@ -14,9 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from functools import cached_property
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +23,7 @@ from ketrag_fast._core import MappedFile
 from ketrag_fast.base.memory import map_threads
 from ketrag_fast.base.safe_io import read_regular
 from ketrag_fast.errors import IndexDamaged, InputError, KetragError
+from ketrag_fast.records import dataclass, replace
 from ketrag_fast.storage.checksum import file_digest
 from ketrag_fast.storage.durable import link_or_copy, replace_path, sync_file, write_file
 from ketrag_fast.storage.io_errors import REPAIR, unreadable
@@ -43,6 +42,16 @@ _PACKED_FROM = 1 << 14
 """Minimum size in bytes for packing an array; smaller arrays use a few disk blocks either way."""
 _PACKED_TYPES = ("|u1", "<u4", "<u8")
 _PIECE = 1 << 24
+_MAGIC: Final = b"\x93NUMPY\x01\x00"
+_HEADER: Final = re.compile(
+    re.escape(_MAGIC) + rb"(..)\{'descr': '([<|][biuf]\d{1,2})', 'fortran_order': False,"
+    rb" 'shape': \((|\d{1,19}(?:,|(?:, \d{1,19})+))\), \} *\n",
+    re.DOTALL,
+)
+"""A header. NumPy would parse it with `ast.parse`, which fails in several threads before Python 3.11.8."""
+_DIGITS: Final = 21
+"""Width of the first dimension in a header, so that an array can grow; as in NumPy."""
+_ALIGNED: Final = 64
 
 BLOCKS: Final = "blocks.b3"
 HEAD: Final = b"KETB3\x01\x0e\x00"
@@ -52,15 +61,26 @@ _HASH: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
+class Buffer:
+    """An array without NumPy: its values in little endian, their type (such as `<u8`), and its shape."""
+
+    data: bytes | memoryview
+    dtype: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RawFile:
     """A finished file that a stage returns as an output. It is moved, so it must be on the same disk."""
 
     path: Path
 
 
-def write_arrays(
-    folder: Path, arrays: Mapping[str, Array | RawFile], earlier: Arrays | None = None
-) -> dict[str, FileRecord]:
+Written = Mapping[str, "Array"] | Mapping[str, "Array | RawFile"] | Mapping[str, Buffer]
+"""Outputs of a stage by name."""
+
+
+def write_arrays(folder: Path, arrays: Written, earlier: Arrays | None = None) -> dict[str, FileRecord]:
     """Write and sync all arrays of a stage into an existing folder; return records sorted by name.
 
     `earlier` are intact arrays of the same stage; blocks that they already have compressed are reused.
@@ -76,7 +96,8 @@ def write_arrays(
             record = FileRecord(0, "", RAW, (output.path.stat().st_size,))
             replace_path(output.path, path_of(folder, name, record))
         else:
-            record = _write(folder, name, output, earlier.packed_path(name) if earlier is not None else None)
+            values = output if isinstance(output, Buffer) else _buffer(name, output)
+            record = _write(folder, name, values, earlier.packed_path(name) if earlier is not None else None)
         path = path_of(folder, name, record)
         sync_file(path)
         digest, hashes = _core.hash_file(path)
@@ -88,34 +109,48 @@ def write_arrays(
     return {name: record for name, (record, _) in made.items()}
 
 
-def _write(folder: Path, name: str, array: Array, earlier: Path | None) -> FileRecord:
-    """Write one array; return its record without a digest. `earlier` is its last packed file."""
+def _buffer(name: str, array: Array) -> Buffer:
+    """Return an array as it is stored."""
     if array.dtype.kind not in _KINDS:
         raise InputError(f"{name}: arrays of {array.dtype} are not stored")
     import numpy as np
-    from numpy.lib import format as npy
 
     little: Array = array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
-    values = little.reshape(-1).view(np.uint8)
-    record = FileRecord(0, "", little.dtype.str, little.shape, packed=True)
+    return Buffer(little.reshape(-1).view(np.uint8).data, little.dtype.str, little.shape)
+
+
+def _write(folder: Path, name: str, array: Buffer, earlier: Path | None) -> FileRecord:
+    """Write one array; return its record without a digest. `earlier` is its last packed file."""
+    record = FileRecord(0, "", array.dtype, array.shape, packed=True)
     path = path_of(folder, name, record)
-    if _may_be_packed(little):
-        size = _core.pack_file(values, record.dtype, little.shape, path, earlier=earlier)
-        if size is not None and 8 * size <= 7 * little.nbytes:
+    if _may_be_packed(array):
+        size = _core.pack_file(array.data, record.dtype, array.shape, path, earlier=earlier)
+        if size is not None and 8 * size <= 7 * len(array.data):
             return record
         path.unlink(missing_ok=True)
     record = replace(record, packed=False)
     with path_of(folder, name, record).open("xb") as file:
-        npy.write_array_header_1_0(file, npy.header_data_from_array_1_0(little))
-        if little.size:  # ndarray.tofile hides the system's reason when the disk is full
-            file.write(values.data)
+        file.write(_header(array))
+        file.write(array.data)
     return record
 
 
-def _may_be_packed(array: Array) -> bool:
+def _header(array: Buffer) -> bytes:
+    """Return the header of an .npy file, version 1.0, as NumPy writes it.
+
+    Spaces leave room for a longer first dimension, and align the values.
+    """
+    about = f"{{'descr': {array.dtype!r}, 'fortran_order': False, 'shape': {array.shape!r}, }}"
+    about += " " * (_DIGITS - len(repr(array.shape[0])) if array.shape else 0)
+    length = len(_MAGIC) + 2 + len(about) + 1
+    about += " " * (-length % _ALIGNED) + "\n"
+    return _MAGIC + len(about).to_bytes(2, "little") + about.encode("latin-1")
+
+
+def _may_be_packed(array: Buffer) -> bool:
     """Return whether an array is large integers or text. Queries map vector codes (2-d bytes) directly."""
-    is_codes = array.ndim > 1 and array.dtype.str == "|u1"
-    return array.nbytes >= _PACKED_FROM and array.dtype.str in _PACKED_TYPES and not is_codes
+    is_codes = len(array.shape) > 1 and array.dtype == "|u1"
+    return len(array.data) >= _PACKED_FROM and array.dtype in _PACKED_TYPES and not is_codes
 
 
 def check_file(path: Path, record: FileRecord, *, full: bool) -> None:
@@ -148,7 +183,7 @@ def read_array(path: Path, record: FileRecord, file: MappedFile | None = None) -
         raise unreadable(error, path) from error
     except (KetragError, MemoryError):
         raise
-    except Exception as error:  # NumPy evaluates literals in a header, which may raise anything
+    except (ValueError, TypeError, OverflowError) as error:  # an odd header, or values that do not fit it
         raise _invalid(error, path) from error
     if array.dtype.str != record.dtype or array.shape != record.shape:
         found = f"{array.dtype.str}{array.shape}"
@@ -159,16 +194,13 @@ def read_array(path: Path, record: FileRecord, file: MappedFile | None = None) -
 def _view(file: MappedFile) -> Array:
     """Return the array of a .npy file as a view of its mapping."""
     import numpy as np
-    from numpy.lib import format as npy
 
     data = memoryview(file)
-    head = BytesIO(data[:_LONGEST_HEADER])
-    version = npy.read_magic(head)
-    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-    shape, fortran, dtype = read(head)
-    if fortran or dtype.hasobject:
-        raise ValueError("it must be in C order and must not contain objects")
-    return np.frombuffer(data[head.tell() :], dtype).reshape(shape)
+    head = _HEADER.match(bytes(data[:_LONGEST_HEADER]))
+    if head is None or head.end() != len(_MAGIC) + 2 + int.from_bytes(head[1], "little"):
+        raise ValueError("it must be an array of numbers in C order, in version 1.0 of the format")
+    shape = tuple(int(size) for size in head[3].split(b",") if size.strip())
+    return np.frombuffer(data[head.end() :], head[2].decode()).reshape(shape)
 
 
 def _invalid(error: Exception, path: Path) -> IndexDamaged:

@@ -21,7 +21,6 @@ import tempfile
 import unicodedata
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Final, Self
 
@@ -32,6 +31,7 @@ from ketrag_fast.errors import (
     ReadOnly,
     StorageFull,
 )
+from ketrag_fast.records import dataclass
 from ketrag_fast.storage.confirmations import draw_identity
 from ketrag_fast.storage.durable import make_folder, sync_folder, sync_folders, write_file, write_json
 from ketrag_fast.storage.generation import current_number, open_generation
@@ -280,7 +280,7 @@ def _list(file: Path, tar: tarfile.TarFile, entry: tarfile.TarInfo | None) -> _B
             raise _bundle_damaged(file, "it is not a bundle of an index")
         found = count(about["format"])
         if found != FORMAT:
-            raise incompatible(file, found, bundle=True)
+            raise incompatible(file, found)
         if not isinstance(about["files"], list):
             raise ValueError("`files` is not a list")
         members = [_Member(text(f["name"]), count(f["size"]), text(f["blake2b"])) for f in about["files"]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import struct
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 from ketrag_fast import _core
 from ketrag_fast.storage.io_errors import tables_damaged
 from ketrag_fast.types import Document
+from ketrag_fast.types.documents import metadata_text
 from ketrag_fast.types.locations import to_text
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    pass
 
 NAME: Final = "blake3"
 """The algorithm that hashes files, as the manifest names it."""
@@ -65,9 +64,7 @@ def content_of(document: Document) -> str:
 
 def metadata_json(document: Document) -> str:
     """Return the metadata of a document as the tables store it."""
-    if not document.metadata:
-        return "{}"
-    return json.dumps(dict(document.metadata), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return metadata_text(document.metadata) if document.metadata else "{}"
 
 
 def is_hash(content: object) -> bool:
@@ -75,23 +72,19 @@ def is_hash(content: object) -> bool:
     return isinstance(content, bytes) and len(content) == HASH_BYTES
 
 
-def hashes_of(contents: Iterable[Any], path: Path) -> NDArray[np.uint8]:
-    """Return content hashes of `path` as uint8[documents, 32]; raises IndexDamaged for an invalid one."""
-    import numpy as np
-
+def hashes_of(contents: Iterable[Any], path: Path) -> bytes:
+    """Return the content hashes of `path`, one after another; raises IndexDamaged for an invalid one."""
     found = bytearray()
     for content in contents:
         if not is_hash(content):
             raise tables_damaged(path, "the hash of a document is invalid")
         found += content
-    return np.frombuffer(bytes(found), np.uint8).reshape(-1, HASH_BYTES)
+    return bytes(found)
 
 
-def fingerprint_of(hashes: NDArray[np.uint8]) -> str:
+def fingerprint_of(hashes: bytes) -> str:
     """Return a hash over content hashes in document order."""
-    import numpy as np
-
-    return bytes_digest([np.ascontiguousarray(hashes).reshape(-1).data])
+    return bytes_digest([hashes])
 
 
 def hash_purged_id(name: str) -> str:

@@ -11,15 +11,16 @@ then stays unchanged for a while, and `delta` holds only the changes after it.
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast import _core
 from ketrag_fast._core import MappedFile
 from ketrag_fast.errors import IndexDamaged
-from ketrag_fast.storage.arrays import Arrays
+from ketrag_fast.records import dataclass, replace
+from ketrag_fast.storage.arrays import Arrays, Buffer
 from ketrag_fast.storage.io_errors import REPAIR
 from ketrag_fast.storage.manifest import FileRecord, Manifest, StageRecord
 
@@ -71,6 +72,21 @@ class Level:
     changed: int = 0
 
 
+@dataclass(frozen=True)
+class NewDocuments:
+    """The documents that come with a delta.
+
+    Attributes:
+        units: their arrays of the stage "units".
+        hashes: the first 16 bytes of the content hash of each.
+        vectors: with a model, the arrays "vectors.NAME" and "sentence_vectors.NAME".
+    """
+
+    units: _core.CutUnits
+    hashes: bytes
+    vectors: Mapping[str, NDArray[Any]]
+
+
 class PatchedArrays(Arrays):
     """The current arrays of a stage."""
 
@@ -87,9 +103,9 @@ class PatchedArrays(Arrays):
 
 def patches_of(
     published: Mapping[str, Arrays],
-    gone: NDArray[np.uint32],
-    before: NDArray[np.uint32],
-    new: Mapping[str, NDArray[Any]],
+    gone: Sequence[int],
+    before: Sequence[int],
+    new: NewDocuments,
     language: str,
     behind: Sequence[Mapping[str, Arrays]] = (),
 ) -> tuple[Any, ...] | None:
@@ -99,29 +115,35 @@ def patches_of(
         published: the current arrays by stage.
         gone: numbers of the removed documents.
         before: for each new document, the number of the published document that follows it.
-        new: the arrays of the stage "units" for the new documents alone; with a model, also "vectors.NAME"
-            and "sentence_vectors.NAME".
+        new: the new documents.
         language: the setting `language`.
         behind: levels of arrays whose changes are merged into the result, the current level first.
     """
+    vectors = {name: _as_numbers(array) for name, array in new.vectors.items()}
     return _core.delta_patches(
         _files(published),
-        gone,
-        before,
-        {name: _as_numbers(array) for name, array in new.items()},
+        aligned(array("I", gone)),
+        aligned(array("I", before)),
+        new.units,
+        {**vectors, "document_hashes": aligned(array("Q", list(new.hashes)))},
         language=language,
         behind=[_files(arrays) for arrays in behind],
     )
+
+
+def aligned(values: array[int]) -> array[int] | memoryview:
+    """Return an array in the form that the core takes: an empty one has no aligned address."""
+    return values if values else memoryview(array(values.typecode, [0]))[:0]
 
 
 _BITS: Final = {"i1": "u1", "f4": "<u4"}
 """Types whose values are stored as unsigned integers with the same bits."""
 
 
-def _as_numbers(array: NDArray[Any]) -> NDArray[np.uint64]:
+def _as_numbers(values: NDArray[Any]) -> NDArray[np.uint64]:
     import numpy as np
 
-    flat = np.ascontiguousarray(array).reshape(-1)
+    flat = np.ascontiguousarray(values).reshape(-1)
     bits = _BITS.get(flat.dtype.str[1:])
     return (flat if bits is None else flat.view(bits)).astype(np.uint64)
 
@@ -130,19 +152,21 @@ def _files(stages: Mapping[str, Arrays]) -> dict[str, MappedFile]:
     return {f"{stage}.{name}": file for stage, arrays in stages.items() for name, file in arrays.mapped()}
 
 
-def delta_arrays(found: tuple[Any, ...], now: Mapping[str, str]) -> dict[str, NDArray[Any]]:
+def delta_arrays(found: tuple[Any, ...], now: Mapping[str, str]) -> dict[str, Buffer]:
     """Return the arrays of the stage `delta`.
 
     Args:
         found: the result of `_core.delta_patches`.
         now: the stage fingerprints for the current documents.
     """
-    import numpy as np
-
-    arrays, numbers, pieces, values, steps = found
+    arrays, numbers, *parts = found
     index = {"arrays": arrays, "numbers": numbers, "fingerprints": dict(now)}
     data = json.dumps(index, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
-    return {"index": np.frombuffer(data, np.uint8), "pieces": pieces, "values": values, "steps": steps}
+    wide = {name: Buffer(part, "<u8", (len(part) // 8,)) for name, part in zip(_PARTS, parts, strict=True)}
+    return {"index": Buffer(data, "|u1", (len(data),)), **wide}
+
+
+_PARTS: Final = ("pieces", "values", "steps")
 
 
 def open_delta(

@@ -10,11 +10,11 @@ import os
 import sqlite3
 from collections.abc import Collection, Iterator
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ketrag_fast.errors import KetragError
+from ketrag_fast.records import asdict, dataclass
 from ketrag_fast.storage.generation import MANIFEST, current_number
 from ketrag_fast.storage.layout import MERGE, Layout
 from ketrag_fast.storage.lock import PROGRESS, read_owner

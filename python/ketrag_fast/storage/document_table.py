@@ -5,25 +5,27 @@ from __future__ import annotations
 import sqlite3
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
-from typing import Any, Final, Literal
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ketrag_fast import _core
 from ketrag_fast.errors import IndexDamaged
+from ketrag_fast.records import dataclass
 from ketrag_fast.storage.checksum import HASH_BYTES, fingerprint_of, hashes_of, metadata_json, raw_digest
 from ketrag_fast.storage.database import in_batches
 from ketrag_fast.storage.document_texts import DocumentTexts
 from ketrag_fast.storage.io_errors import json_of, tables_damaged
+from ketrag_fast.storage.known_files import KnownFile
 from ketrag_fast.storage.layout import SHORT_HASH
 from ketrag_fast.storage.source_table import SourceTable
 from ketrag_fast.types import Document
 from ketrag_fast.types.documents import DocumentBatch
 from ketrag_fast.types.locations import Locator, from_rows, to_text
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _STORED: Final = "FROM documents LEFT JOIN texts AS stored ON stored.document = key"
 _LOCATED: Final = f"{_STORED} LEFT JOIN locators AS located ON located.document = key"
@@ -38,6 +40,7 @@ _INSERT: Final = (
     "INSERT INTO documents (key, id, source, place, content, title, metadata, chars)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 )
+_INSERT_LOCATORS: Final = "INSERT INTO locators (document, data) VALUES (?, ?)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ class Known:
 class DocumentTotals:
     """Content hashes of all documents in order, a hash over them, and the total number of characters."""
 
-    hashes: NDArray[np.uint8]
+    hashes: bytes
     fingerprint: str
     characters: int
 
@@ -131,10 +134,12 @@ class DocumentTable(SourceTable):
         keys = range(first, first + count)
         columns: tuple[Iterable[Any], ...] = (
             *(keys, batch.ids, repeat(source, count), range(place, place + count), contents),
-            *(batch.titles, repeat("{}", count), map(len, batch.texts)),
+            *(batch.titles, batch.metadata or repeat("{}", count), map(len, batch.texts)),
         )
         self._db.executemany(_INSERT, zip(*columns, strict=True))
         self.texts.put(zip(keys, batch.texts, strict=True))
+        located = ((key, data) for key, data in zip(keys, batch.locators, strict=False) if data)
+        self._db.executemany(_INSERT_LOCATORS, located)
 
     def _begin_insert(self) -> int:
         """Return the first key of new documents."""
@@ -145,7 +150,7 @@ class DocumentTable(SourceTable):
         every = list(documents)
         self.texts.put((key, document.text) for key, document in every)
         located = [(key, to_text(document.locators)) for key, document in every if document.locators]
-        self._db.executemany("INSERT INTO locators (document, data) VALUES (?, ?)", located)
+        self._db.executemany(_INSERT_LOCATORS, located)
 
     def update(self, key: int, document: Document, source: int, place: int, content: str) -> None:
         """Replace a document whose content changed."""
@@ -178,6 +183,12 @@ class DocumentTable(SourceTable):
 
     def contents(self) -> NDArray[np.uint8]:
         """Return the content hashes in document order: uint8[documents, 32], read once for each change."""
+        import numpy as np
+
+        return np.frombuffer(self._totals().hashes, np.uint8).reshape(-1, HASH_BYTES)
+
+    def content_bytes(self) -> bytes:
+        """Return the content hashes in document order, one after another."""
         return self._totals().hashes
 
     def fingerprint(self) -> str:
@@ -192,12 +203,11 @@ class DocumentTable(SourceTable):
         """Return the number of documents."""
         found = _known.get(self._token())
         if found is not None:
-            return len(found.hashes)
+            return len(found.hashes) // HASH_BYTES
         return int(self._db.execute("SELECT count(*) FROM documents").fetchone()[0])
 
     def set_totals(self, totals: DocumentTotals) -> None:
         """Cache the totals of the current documents."""
-        totals.hashes.setflags(write=False)
         _known.clear()  # cache only one list
         _known[self._token()] = totals
 
@@ -221,7 +231,7 @@ class DocumentTable(SourceTable):
             self._db.text_factory = before
         if count and (valid != count or len(data) != HASH_BYTES * count):
             raise tables_damaged(self.path, "the hash of a document is invalid")
-        hashes = np.frombuffer(data or b"", np.uint8).reshape(-1, HASH_BYTES)
+        hashes = data or b""
         return DocumentTotals(hashes, fingerprint_of(hashes), int(characters))
 
     def _mark_changed(self) -> None:
@@ -239,10 +249,11 @@ class DocumentTable(SourceTable):
         query = "SELECT chars FROM documents WHERE key = ?"
         return sum(int(self._db.execute(query, (key,)).fetchone()[0]) for key in keys)
 
-    def short_hashes(self, ids: Iterable[str]) -> NDArray[np.uint8]:
-        """Return the first bytes of the content hashes of documents: uint8[documents, 16]."""
+    def short_hashes(self, ids: Iterable[str]) -> bytes:
+        """Return the first 16 bytes of the content hash of each document, one after another."""
         rows = self._rows_of("SELECT content FROM documents", ids)
-        return np.ascontiguousarray(hashes_of((content for (content,) in rows), self.path)[:, :SHORT_HASH])
+        found = hashes_of((content for (content,) in rows), self.path)
+        return b"".join(found[at : at + SHORT_HASH] for at in range(0, len(found), HASH_BYTES))
 
     def last_place(self, source: int) -> int:
         """Return the position of the last document of a source; -1 if it has none."""
@@ -279,6 +290,17 @@ class DocumentTable(SourceTable):
         """Yield the documents with these ids, in their order. Raises IndexDamaged if one is altered."""
         rows = self._rows_of(f"SELECT {_PAYLOAD}", ids)
         yield from map(self._stored, self.texts.fill(rows, 0, 3))
+
+    def document_of_file(self, file: KnownFile) -> tuple[Known, Document] | None:
+        """Return the document of a file that has only one, with the id of the file; else None."""
+        known = self.known([file.file]).get(file.file) if file.documents == 1 else None
+        if known is None or (known.source, known.place) != (file.source, file.place):
+            return None
+        for stored in self.stored([file.file]):
+            title, text = (stored.columns[name].decode("utf-8") for name in ("title", "text"))
+            about = json_of(stored.columns["metadata"], self.path, f"the metadata of {file.file!r}")
+            return known, Document(file.file, text, title, about, stored.locators)
+        return None
 
     def blocks(self, size: int) -> Iterator[list[StoredDocument]]:
         """Yield all documents in order, in blocks of about `size` bytes.
@@ -408,6 +430,9 @@ class DocumentTable(SourceTable):
         verified, so this is enough. Texts in the tables are verified by their hashes. Documents with sections
         or locators return False, because the arrays lack a part of what was hashed.
         """
+
+        import numpy as np
+
         if len(units["document_ids_offsets"]) - 1 != int(units["document_count"][0]) or self.has_locators():
             return False
         self.check("documents")
@@ -438,6 +463,9 @@ def _is_column(
     units: Mapping[str, NDArray[Any]], name: str, rows: NDArray[np.uint32], values: Sequence[bytes]
 ) -> bool:
     """Return whether the given rows of a published string column equal these values."""
+
+    import numpy as np
+
     blob, offsets = _core.take_strings((units[f"{name}_blob"], units[f"{name}_offsets"]), rows)
     lengths = np.fromiter(map(len, values), np.uint64, len(values))
     return bool((np.diff(offsets) == lengths).all()) and blob.tobytes() == b"".join(values)

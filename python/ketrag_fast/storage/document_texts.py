@@ -11,14 +11,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast.errors import StorageFull
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.published_texts import PublishedTexts
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 TEXTS_SCHEMA: Final = """
 CREATE TABLE texts (                     -- of documents that no published generation has yet
@@ -72,6 +73,9 @@ class DocumentTexts:
 
     def are_in(self, hashes: NDArray[np.uint8]) -> bool:
         """Return whether a generation with these `document_hashes` has every text that the tables lack."""
+
+        import numpy as np
+
         absent = b"".join(
             content[:_HEAD] for (content,) in self._absent("SELECT content") if is_hash(content)
         )

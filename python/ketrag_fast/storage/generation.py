@@ -13,7 +13,6 @@ from __future__ import annotations
 import datetime as dt
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,6 +20,7 @@ from ketrag_fast._core import MappedFile
 from ketrag_fast.base.memory import map_threads
 from ketrag_fast.base.safe_io import read_regular
 from ketrag_fast.errors import IndexDamaged, IndexIncompatible, IndexMissing
+from ketrag_fast.records import dataclass
 from ketrag_fast.storage.arrays import Arrays, carry_hashes, check_file, open_hashes
 from ketrag_fast.storage.checksum import NAME
 from ketrag_fast.storage.delta import DELTA, Delta, open_delta

@@ -11,12 +11,12 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, NoReturn, Protocol
 
 from ketrag_fast.errors import IndexDamaged
+from ketrag_fast.records import dataclass
 from ketrag_fast.storage.checksum import text_digest
 from ketrag_fast.storage.database import Database, select_in
 from ketrag_fast.storage.io_errors import json_of, tables_damaged, writing

@@ -14,12 +14,12 @@ import os
 import struct
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from os import fsdecode, fsencode
 from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast import _core
+from ketrag_fast.records import dataclass, replace
 from ketrag_fast.storage.database import Database
 from ketrag_fast.types import Failure
 from ketrag_fast.types.documents import FORMAT
@@ -59,11 +59,19 @@ AGAIN: Final = -1
 """Stands for the number of documents of a file that the next comparison of all files must read."""
 _STAT: Final = struct.Struct("<qqqq")
 STAT_BYTES: Final = _STAT.size
+_SIZE_BYTES: Final = 8
+"""Length of the size at the beginning of a stat."""
 UNKNOWN: Final = -2
 """Stands for the time of a file that changed so recently that the next change may have the same time."""
 _COARSE: Final = 1_000_000_000
 _FINE: Final = 20_000_000
 """Resolution of file times in ns: `_COARSE` if times are whole seconds, otherwise `_FINE`."""
+_FUTURE: Final = 3_600_000_000_000
+"""Nanoseconds by which a time must be in the future so that no later change is expected to have it, too.
+
+A clock that went back leaves such times, and programs set them; the clock of a file server may be a little
+ahead, though.
+"""
 DIGEST_BYTES: Final = 32
 _SUM_BYTES: Final = 4
 NO_DIGEST: Final = bytes(DIGEST_BYTES)
@@ -134,7 +142,8 @@ def stats_of(paths: Sequence[str]) -> list[bytes]:
 def settled(stat: bytes, now: int) -> bytes:
     """Return the stat of a file that was looked up at the time `now` (ns)."""
     size, changed, of_inode, inode = _STAT.unpack(stat)
-    latest = max(changed, of_inode)
+    times = [one for one in (changed, of_inode) if one - now < _FUTURE]
+    latest = max(times, default=0)
     margin = _FINE if latest % _COARSE else 2 * _COARSE
     return stat if size < 0 or now - latest > margin else _STAT.pack(size, UNKNOWN, of_inode, inode)
 
@@ -177,11 +186,14 @@ class ChangedFiles:
         rows: What was known of them.
         stats: What is known of them now.
         counts: The number of files with documents of each source of which anything is known, by its number.
+        touched: The files that have other times, and the size that they had, if they are listed separately:
+            numbers by which `FileTable.files_at` finds them, each with what is known of the file now.
     """
 
     rows: tuple[KnownFile, ...]
     stats: tuple[bytes, ...]
     counts: dict[int, int]
+    touched: tuple[tuple[int, bytes], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,12 +253,16 @@ class FileTable(Database):
         return list(_valid(self._db.execute(query, key).fetchone() for key in keys))
 
     def changed_files(
-        self, sources: Iterable[int], keys: Sequence[tuple[int, int]] | None = None
+        self,
+        sources: Iterable[int],
+        keys: Sequence[tuple[int, int]] | None = None,
+        *,
+        separate: bool = False,
     ) -> ChangedFiles | None:
         """Look up the known files of some sources, and return those that are not as they were.
 
-        With `keys`, only the rows with these sources and positions are looked up. Returns None if a row was
-        altered.
+        With `keys`, only the rows with these sources and positions are looked up. With `separate`, touched
+        files are listed separately. Returns None if a row was altered.
         """
         wanted = frozenset(sources)
         counts = dict(
@@ -259,13 +275,32 @@ class FileTable(Database):
             rows, (paths, stats) = [], self._packed_files(_among(wanted))
         if len(stats) != STAT_BYTES * paths.count(b"\0"):
             return None
+        at_time = time.time_ns()
         numbers, now = _core.changed_files(paths, stats)
         found = [now[at : at + STAT_BYTES] for at in range(0, len(now), STAT_BYTES)]
+        touched: list[tuple[int, bytes]] = []
         if keys is not None:
             changed = [rows[number] for number in numbers]
         else:
-            changed = self._files_at(numbers, _among(wanted))
-        return None if len(changed) < len(found) else ChangedFiles(tuple(changed), tuple(found), counts)
+            if separate and numbers:
+                folders, pairs = self._folder_numbers(wanted), list(zip(numbers, found, strict=True))
+                touched = [
+                    (number, settled(stat, at_time))
+                    for number, stat in pairs
+                    if _is_same_size(stats, number, stat) and number not in folders
+                ]
+                apart = {number for number, _ in touched}
+                numbers = [number for number in numbers if number not in apart]
+                found = [stat for number, stat in pairs if number not in apart]
+            changed = self.files_at(numbers, wanted)
+        if len(changed) < len(found):
+            return None
+        return ChangedFiles(tuple(changed), tuple(found), counts, tuple(touched))
+
+    def _folder_numbers(self, sources: Iterable[int]) -> set[int]:
+        """Return the numbers of the folders among the known files of some sources."""
+        query = f"SELECT place < 0 FROM files {_among(sources)} {_ORDER}"  # noqa: S608 - ours
+        return {number for number, (is_folder,) in enumerate(self._db.execute(query)) if is_folder}
 
     def _packed_files(self, where: str) -> tuple[bytes, bytes]:
         """Return the paths and stats of known files in the form that the core takes."""
@@ -276,13 +311,21 @@ class FileTable(Database):
             self._db.text_factory = before
         return (b"", b"") if paths is None else (paths + b"\0", stats)
 
-    def _files_at(self, numbers: Sequence[int], where: str) -> list[KnownFile]:
-        """Return the known files with these numbers among those that fulfil a condition."""
+    def files_at(self, numbers: Sequence[int], sources: Iterable[int]) -> list[KnownFile]:
+        """Return the known files with these ascending numbers in some sources; altered ones are left out."""
+        query = f"{_SELECT} {_among(sources)} {_ORDER} LIMIT ? OFFSET ?"
         if len(numbers) > _FEW:
-            every = self._db.execute(f"{_SELECT} {where} {_ORDER}").fetchall()
-            return list(_valid(every[number] for number in numbers))
-        query = f"{_SELECT} {where} {_ORDER} LIMIT 1 OFFSET ?"
-        return list(_valid(self._db.execute(query, (number,)).fetchone() for number in numbers))
+            first = numbers[0]
+            rows = self._db.execute(query, (numbers[-1] - first + 1, first)).fetchall()
+            return list(_valid(rows[number - first] for number in numbers))
+        return list(_valid(self._db.execute(query, (1, number)).fetchone() for number in numbers))
+
+    def files_with(self, digest: bytes) -> list[KnownFile]:
+        """Return the known files whose content has a hash."""
+        if not self.has_known_files():
+            return []
+        query = f"{_SELECT} WHERE substr(digest, 1, {DIGEST_BYTES}) = ? AND file != '' {_ORDER}"
+        return list(_valid(self._db.execute(query, (digest,))))
 
     def content_of_folders(self, source: int, folders: Sequence[str]) -> dict[str, FolderContent] | None:
         """Return what is known in some folders of a source; None if ids do not tell the folders of files."""
@@ -335,6 +378,13 @@ class FileTable(Database):
         rows = self._db.execute(f"{_SELECT} WHERE notes != '[]' {_ORDER}")
         return [note for row in _valid(rows) for note in row.notes]
 
+    def files_without_documents(self) -> list[KnownFile]:
+        """Return the known files that gave no documents, with the reasons, in the order of their paths."""
+        if not self.has_known_files():
+            return []
+        query = f"{_SELECT} WHERE documents = 0 AND file != '' AND notes != '[]' ORDER BY source, file"
+        return list(_valid(self._db.execute(query)))
+
     def set_known_files(self, rows: Iterable[KnownFile], gone: Iterable[tuple[int, int]] = ()) -> None:
         """Store rows, and delete the rows with some (source, place)."""
         self._db.execute(_SCHEMA)
@@ -345,6 +395,15 @@ class FileTable(Database):
             f"INSERT OR REPLACE INTO files ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - ours
             (_stored(row, specs.get(row.source)) for row in rows),
         )
+
+    def set_stats(self, files: Iterable[tuple[KnownFile, bytes]]) -> None:
+        """Store the stats of files whose content is as it was, unless they have been stored again since."""
+        specs = dict(self._db.execute("SELECT number, spec FROM sources").fetchall())
+        query = (
+            "UPDATE files SET stat = ?, digest = ? WHERE source = ? AND place = ? AND file = ? AND stat = ?"
+            " AND substr(digest, 1, length(?7)) = ?7"
+        )
+        self._db.executemany(query, (_settling(row, stat, specs.get(row.source)) for row, stat in files))
 
     def altered_files(self) -> list[tuple[int, int, str]]:
         """Return source, position and id of the known files whose rows do not match their checksums."""
@@ -396,6 +455,18 @@ class FileTable(Database):
         return None if found is None or found.is_folder else found
 
 
+def _settling(row: KnownFile, stat: bytes, spec: str | None) -> tuple[Any, ...]:
+    """Return the values by which `FileTable.set_stats` changes the row of a file."""
+    digest = _stored(replace(row, stat=stat), spec)[_DIGEST]
+    return (stat, digest, row.source, row.place, row.file, row.stat, row.digest)
+
+
+def _is_same_size(stats: bytes, number: int, stat: bytes) -> bool:
+    """Return whether a file has the size that it had; `number` is that of its stat among `stats`."""
+    start = STAT_BYTES * number
+    return stats[start : start + _SIZE_BYTES] == stat[:_SIZE_BYTES] and not is_missing(stat)
+
+
 def _among(sources: Iterable[int]) -> str:
     """Return the condition that a row belongs to one of some sources."""
     return f"WHERE source IN ({', '.join(map(str, sorted(sources)))})"
@@ -430,7 +501,7 @@ def _valid(rows: Iterable[Sequence[Any] | None]) -> Iterator[KnownFile]:
         *values, path, stat, digest, reader, documents, notes, spec = row
         try:
             source, place, file = values
-            parts = tuple(Failure(*map(str, note)) for note in json.loads(notes))
+            parts = () if notes == "[]" else tuple(Failure(*map(str, note)) for note in json.loads(notes))
             whole = fsdecode(path if path is not None else spec + b"/" + fsencode(file))
         except (TypeError, ValueError, RecursionError):
             continue

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from ketrag_fast.errors import IndexIncompatible, IndexMissing, ReadOnly
+from ketrag_fast.records import dataclass
 from ketrag_fast.storage.durable import make_folder
 from ketrag_fast.storage.io_errors import unreadable, writing
 
 FORMAT = 5
 """The format of everything in the folder; an index of another format is refused."""
-EARLIER = 4
-"""The earlier format that `ketrag upgrade` can convert."""
 SHORT_HASH = 16
 """Bytes of a document's hash in a generation. The tables compare all 32 with what they read."""
 
@@ -30,14 +28,11 @@ _OWN = re.compile(
 )
 
 
-def incompatible(path: Path, version: int, *, bundle: bool = False) -> IndexIncompatible:
+def incompatible(path: Path, version: int) -> IndexIncompatible:
     """Return the error for an index, or a bundle of one, of another format."""
-    other = "use the version that wrote it, or build the index again in another folder"
     return IndexIncompatible(
         f"{path} has format {version}; this version of ketrag-fast reads format {FORMAT}",
-        hint=other
-        if bundle or version != EARLIER
-        else "`ketrag upgrade` upgrades it from the texts that it holds",
+        hint="use the version that wrote it, or build the index again in another folder",
     )
 
 

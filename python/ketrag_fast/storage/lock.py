@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from filelock import FileLock, Timeout
-
+from ketrag_fast import _core
 from ketrag_fast.base.progress import Callback, Event
 from ketrag_fast.base.safe_io import read_regular
 from ketrag_fast.errors import IndexLocked
+from ketrag_fast.records import asdict
 from ketrag_fast.storage.durable import discard_folder
 from ketrag_fast.storage.generation import current_number
 from ketrag_fast.storage.io_errors import writing
@@ -44,18 +42,16 @@ _PAUSE: Final = 0.05
 @contextmanager
 def builder_lock(layout: Layout) -> Iterator[None]:
     """Lock the index for building, or raise IndexLocked at once. A dead process no longer holds its lock."""
-    lock = FileLock(layout.lock, timeout=0)
-    try:
-        with writing(layout.root):
-            lock.acquire()
-    except Timeout:
+    with writing(layout.root):
+        lock = _core.lock_file(layout.lock)
+    if lock is None:
         owner = read_owner(layout)
         raise IndexLocked(
             f"another process is building the index in {layout.root}{f' ({owner})' if owner else ''}",
             hint="wait until it has finished; queries on the published generation still work",
-        ) from None
+        )
     try:
-        about = {"pid": os.getpid(), "host": platform.node()}
+        about = {"pid": os.getpid(), "host": _host()}
         with writing(layout.root):
             layout.owner.write_text(json.dumps(about), encoding="utf-8", newline="\n")
         yield
@@ -70,13 +66,23 @@ def builder_lock(layout: Layout) -> Iterator[None]:
 
 def is_building(layout: Layout) -> bool:
     """Return whether a process is building the index; also True if that cannot be found out."""
-    lock = FileLock(layout.lock, timeout=0)
     try:
-        lock.acquire()
-    except (Timeout, OSError):
+        lock = _core.lock_file(layout.lock)
+    except OSError:
+        return True
+    if lock is None:
         return True
     lock.release()
     return False
+
+
+def _host() -> str:
+    """Return the name of this machine; `platform` takes longer to import than a lock to take."""
+    if hasattr(os, "uname"):
+        return str(os.uname().nodename)
+    import platform
+
+    return platform.node()
 
 
 def read_owner(layout: Layout) -> str | None:
@@ -142,20 +148,18 @@ def alone(
     Waits at most `seconds` (default 600) for another process, then raises IndexLocked. `check` is called
     every 50 ms; it raises to stop waiting at a deadline or when the work is cancelled.
     """
-    lock = FileLock(_lock_of(folder), timeout=0)
     end = time.monotonic() + (_WAIT if seconds is None else seconds)
     while True:
-        try:
-            with writing(folder.parent):
-                lock.acquire()
+        with writing(folder.parent):
+            lock = _core.lock_file(_lock_of(folder))
+        if lock is not None:
             break
-        except Timeout:
-            check()
-            if time.monotonic() >= end:
-                raise IndexLocked(
-                    f"another process is still building {folder}", hint="try again when it has finished"
-                ) from None
-            time.sleep(_PAUSE)
+        check()
+        if time.monotonic() >= end:
+            raise IndexLocked(
+                f"another process is still building {folder}", hint="try again when it has finished"
+            )
+        time.sleep(_PAUSE)
     try:
         yield
     finally:

@@ -6,12 +6,12 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ketrag_fast.base.safe_io import read_regular
 from ketrag_fast.errors import IndexDamaged, IndexIncompatible
+from ketrag_fast.records import dataclass, field
 from ketrag_fast.storage.checksum import NAME, text_digest
 from ketrag_fast.storage.io_errors import REPAIR, unreadable
 from ketrag_fast.storage.layout import FORMAT, Layout, incompatible

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Final
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast import _core
 from ketrag_fast.errors import IndexDamaged, IndexIncompatible
 from ketrag_fast.storage.arrays import Arrays
 from ketrag_fast.storage.generation import open_generation
 from ketrag_fast.storage.layout import SHORT_HASH, Layout
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 UNITS: Final = "units"
 """The stage that stores the texts."""
@@ -83,6 +84,8 @@ class _UnitTexts:
     """The texts in one generation's stage "units"."""
 
     def __init__(self, units: Arrays) -> None:
+        import numpy as np
+
         self._units = units
         self._hashes = units["document_hashes"]
         heads = np.ascontiguousarray(self._hashes[:, :8]).view(np.uint64).reshape(-1)
@@ -101,6 +104,9 @@ class _UnitTexts:
 
     def _numbers(self, contents: Sequence[bytes]) -> list[int | None]:
         """Return the numbers of the documents with these hashes."""
+
+        import numpy as np
+
         if not len(self._heads):
             return [None] * len(contents)
         wanted = np.frombuffer(b"".join(content[:SHORT_HASH] for content in contents), np.uint8)
@@ -116,6 +122,9 @@ class _UnitTexts:
 
     def _number(self, content: bytes) -> int | None:
         """Return the number of the document with this hash."""
+
+        import numpy as np
+
         head = np.frombuffer(content[:8], np.uint64)[0]
         for at in range(int(np.searchsorted(self._heads, head)), len(self._heads)):
             if self._heads[at] != head:
@@ -157,6 +166,9 @@ def restore_texts(
         first: Number of the first document.
         last: Number of the last document plus 1.
     """
+
+    import numpy as np
+
     row, end = int(first_row[first]), int(first_row[last])
     unit, stop = int(first_unit[first]), int(first_unit[last])
     ends = units["unit_texts_offsets"]
@@ -177,6 +189,9 @@ def first_rows(units: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
 
     A document with sections has a row for each of them, all with its id.
     """
+
+    import numpy as np
+
     ends, blob = units["document_ids_offsets"], units["document_ids_blob"]
     rows, count = len(ends) - 1, int(units["document_count"][0])
     if rows == count:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast.errors import IndexDamaged
+from ketrag_fast.records import dataclass
 from ketrag_fast.storage.checksum import bytes_digest
 from ketrag_fast.storage.io_errors import json_of, tables_damaged
 from ketrag_fast.storage.known_files import FileTable
@@ -30,12 +30,12 @@ class SourceRow:
     spec: str
 
 
-def open_sources(path: Path) -> SourceTable:
+def open_sources(path: Path, *, writable: bool = False) -> SourceTable:
     """Open the tables of an index to read its sources, without importing what documents need.
 
     Raises IndexIncompatible for another format.
     """
-    return SourceTable(path, None, partial(_require_format, path))
+    return SourceTable(path, "NORMAL" if writable else None, partial(_require_format, path))
 
 
 def _require_format(path: Path, db: sqlite3.Connection) -> None:

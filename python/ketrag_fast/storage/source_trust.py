@@ -10,10 +10,8 @@ of sources that are not read stay in the index.
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
@@ -22,6 +20,7 @@ from typing import Final
 from ketrag_fast.base.safe_io import read_regular
 from ketrag_fast.base.user_records import INDEXES, read_record
 from ketrag_fast.errors import KetragError
+from ketrag_fast.records import dataclass
 from ketrag_fast.storage.confirmations import (
     delete_record,
     draw_identity,
@@ -59,7 +58,9 @@ class SourceTrust:
     @property
     def command(self) -> str:
         """The command that confirms the sources."""
-        return f"ketrag trust -i {shlex.quote(str(self.layout.root))} --sources"
+        from shlex import quote  # only errors need it
+
+        return f"ketrag trust -i {quote(str(self.layout.root))} --sources"
 
 
 def source_trust(layout: Layout) -> SourceTrust:

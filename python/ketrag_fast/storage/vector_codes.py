@@ -7,13 +7,13 @@ stage returns them as separate arrays. `StoredVectors` reads these arrays, whate
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast import _core
+from ketrag_fast.records import dataclass
 
 F32 = NDArray[np.float32]
 Rows = NDArray[Any]

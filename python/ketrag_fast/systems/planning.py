@@ -43,14 +43,6 @@ def embedding_stages() -> frozenset[str]:
     return frozenset(stage.name for stage in registry().stages if "embedder" in stage.settings)
 
 
-def stages_on(name: str) -> frozenset[str]:
-    """Return a stage and all installed stages that depend on it under some settings with a model."""
-    found, settings = {name}, Settings(embedder="native:any")
-    for _ in registry().stages:  # needs may come later in the list
-        found |= {s.name for s in registry().stages if found.intersection(s.needed(settings))}
-    return frozenset(found)
-
-
 def wanted_modes(settings: Settings, reads: bool) -> tuple[str, ...]:
     """Return the modes that the index supports, in the order of the registry.
 

@@ -8,12 +8,11 @@ that names it gets an error with the reason.
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from importlib import import_module
-from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast.base.config.fields import Setting, declared_settings, suggest
@@ -21,6 +20,7 @@ from ketrag_fast.base.config.settings import about_broken
 from ketrag_fast.base.config.shared import SharedSettings
 from ketrag_fast.base.entry_points import entry_points
 from ketrag_fast.errors import ConfigError, ExtensionError, KetragError
+from ketrag_fast.records import dataclass, field, fields
 from ketrag_fast.systems.spec.stage import Stage
 from ketrag_fast.systems.spec.system import Channel, GraphSource, Recipe, System
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ketrag_fast.base.config import Settings
 
 SUPPORT: Final = frozenset({"spec", "shared", "registry", "planning", "index_settings"})
-"""The modules of this package that are not systems; each other module has a `SYSTEM`."""
+"""The modules of this package that are not systems; each other module has a `SYSTEM`, or `SYSTEMS`."""
 GROUP: Final = "ketrag_fast.systems"
 OWN: Final = "ketrag-fast"
 LISTS: Final = ("auto", "all")
@@ -229,11 +229,30 @@ def registry() -> Registry:
 
 
 def _built_in() -> Iterator[System]:
-    """Yield the systems of this package: the `SYSTEM` of each module that is not one of `SUPPORT`."""
+    """Yield the systems of this package, which are declared by each module that is not one of `SUPPORT`."""
     package = __name__.rpartition(".")[0]
-    for module in iter_modules(sys.modules[package].__path__):
-        if module.name not in SUPPORT:
-            yield import_module(f"{package}.{module.name}").SYSTEM
+    for name in _modules(sys.modules[package].__path__):
+        if name not in SUPPORT:
+            module = import_module(f"{package}.{name}")
+            yield from getattr(module, "SYSTEMS", None) or (module.SYSTEM,)
+
+
+def _modules(folders: Iterable[str]) -> set[str]:
+    """Return the names of the modules in folders; `pkgutil` imports `inspect` to find the same."""
+    found = set()
+    for folder in folders:
+        try:
+            entries = list(os.scandir(folder))
+        except OSError:  # the package is in a zip file
+            from pkgutil import iter_modules
+
+            return {one.name for one in iter_modules(list(folders))}
+        for entry in entries:
+            name, dot, suffix = entry.name.partition(".")
+            is_package = not dot and os.path.isfile(f"{entry.path}/__init__.py")  # noqa: PTH113 - of a text
+            if suffix in ("py", "pyc") or is_package:
+                found.add(name)
+    return found - {"__init__"}
 
 
 def _add_system(found: Registry, origin: str, point: metadata.EntryPoint) -> Registry:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         ThemeSummaries,
         ThemeSummary,
     )
+    from ketrag_fast.types.turns import Turn
 
 # fmt: off
 __all__ = [
@@ -33,7 +34,7 @@ __all__ = [
     "Excerpt", "Failure", "Files", "GraphEdge", "GraphNode", "GraphView", "Hit", "Hits", "Lazy", "Listed",
     "Location", "Locator", "Match", "Passage", "Place", "Quote", "Relation", "Section", "ShownLine", "Span",
     "StageReport", "Theme", "ThemeDocument", "ThemePeriod", "ThemeQuote", "ThemeSummaries", "ThemeSummary",
-    "Themes", "Usage",
+    "Themes", "Turn", "Usage",
 ]
 # fmt: on
 _HOMES = {
@@ -46,6 +47,7 @@ _HOMES = {
     **dict.fromkeys(("BuildReport", "StageReport", "Usage"), "reports"),
     **dict.fromkeys(("Theme", "ThemeDocument", "ThemePeriod", "ThemeQuote"), "themes"),
     **dict.fromkeys(("ThemeSummaries", "ThemeSummary", "Themes"), "themes"),
+    "Turn": "turns",
 }
 """The module of each name."""
 

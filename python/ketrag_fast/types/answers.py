@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
+from ketrag_fast.records import dataclass, field
 from ketrag_fast.types.contexts import Context, Passage, _spans
+from ketrag_fast.types.turns import MOST_ANSWER, MOST_TITLES, Turn
 
+_NEAR: Final = 10
+"""First passages of a context whose titles an answer may mention."""
+_WORDS: Final = re.compile(r"[^\W_]+(?:[-'’.][^\W_]+)*")
 _CITED: Final = re.compile(r"(?<!\s)\s*+\[(?:\d+|\?)\]")
 
 
@@ -116,6 +120,9 @@ class Answer:
         finish: why the reply ended: "stop", or "length", "time", "repetition", "cancelled" if it was cut.
         decision: yes, no or maybe, for a yes/no question.
         ranking: the letters of the options, best first, for questions with options.
+        taken: what a question that continues a conversation took from its history, without a model.
+        read_as: the question that stands alone, as which a model rewrote a question of a conversation.
+        asked: the question with what it took, None if that is nothing.
 
     Examples:
         >>> answer = index.ask("Who sailed the Fram?")  # without a model: the context and a reason
@@ -142,6 +149,23 @@ class Answer:
     ranking: tuple[str, ...] | None = None
     quotes: tuple[Quote, ...] = ()
     sentences: tuple[AnswerSentence, ...] = ()
+    taken: tuple[str, ...] = ()
+    read_as: str | None = None
+    asked: str | None = None
+
+    @property
+    def turn(self) -> Turn:
+        """This question and answer as an entry of the `history` of the next question."""
+        passages = self.context.passages
+        cited = [citation.passage for citation in self.citations]
+        cited += [passages[quote.number - 1] for quote in self.quotes]
+        text = self.plain if self.citations or not self.quotes else " ".join(q.text for q in self.quotes)
+        said = f" {' '.join(_WORDS.findall(text.lower()))} "
+        mentioned = [one.title for one in passages[:_NEAR] if _is_mentioned(one.title, said)]
+        titles = [*mentioned, *(one.title for one in cited), *(one.title for one in passages[:1])]
+        names = tuple(dict.fromkeys(filter(None, (*titles, *self.taken))))
+        question = self.read_as or self.asked or self.question
+        return Turn(question, text[:MOST_ANSWER], names[:MOST_TITLES])
 
     @property
     def is_quoted(self) -> bool:
@@ -182,4 +206,13 @@ class Answer:
             "timings_ms": dict(self.timings_ms),
             "generation": self.context.generation,
             "warnings": list(self.warnings),
+            "taken": list(self.taken),
+            "read_as": self.read_as,
+            "turn": self.turn.to_json(),
         }
+
+
+def _is_mentioned(title: str, said: str) -> bool:
+    """Return whether a text, as words with spaces, has a title without what follows in brackets."""
+    words = " ".join(_WORDS.findall(title.split(" (")[0].lower().replace("_", " ")))
+    return bool(words) and f" {words} " in said

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
+from ketrag_fast.records import dataclass, field
 from ketrag_fast.types.documents import Record, Section, Span
 
 if TYPE_CHECKING:
@@ -263,7 +263,8 @@ class Context:
 def merged_reading(results: Sequence[Any]) -> dict[str, Any]:
     """Return `notes`, `replaced` and `unknown` of the results of one query over several indexes.
 
-    A word is replaced or unknown if it is in all of them.
+    A word is replaced or unknown if it is in all of them. As for one index, there are no unknown words if
+    there are passages.
     """
     known = [{*one.replaced, *one.unknown} for one in results]
     everywhere = set.intersection(*known) if known else set()
@@ -272,7 +273,8 @@ def merged_reading(results: Sequence[Any]) -> dict[str, Any]:
         for note in [note for note in notes if note.startswith(f'no "{word}": ')]:
             notes.pop(note)
     replaced = {w: s for one in results for w, s in one.replaced.items() if w in everywhere}
-    unknown = dict.fromkeys(w for one in results for w in one.unknown if w in everywhere)
+    shown = () if any(one.passages for one in results) else results
+    unknown = dict.fromkeys(w for one in shown for w in one.unknown if w in everywhere)
     return {"notes": tuple(notes), "replaced": replaced, "unknown": tuple(unknown)}
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
+
+from ketrag_fast.records import asdict, dataclass, field
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,12 +26,26 @@ IGNORED: Final = "ignored"
 """Code: the file or folder is hidden, or a pattern of `exclude` or a `.gitignore` leaves it out."""
 FORMAT: Final = "format"
 """Code: the file was skipped because no reader supports its format."""
-LEFT_OUT: Final = frozenset((ENCODING, FORMAT, GENERATED, HIDDEN, IGNORED))
+MEMBER: Final = "member"
+"""Code: the member of an archive, or the attachment, was skipped because no reader supports its format."""
+LEFT_OUT: Final = frozenset((ENCODING, FORMAT, GENERATED, HIDDEN, IGNORED, MEMBER))
 """Codes of what was left out, or read with a guess, for a reason that is not an error."""
-NOTES: Final = frozenset((ENCODING, GENERATED, HIDDEN))
+NOTES: Final = frozenset((ENCODING, GENERATED, HIDDEN, MEMBER))
 """Codes of a `Failure` that readers yield as a notice rather than an error."""
 _ENTRY: Final = 16
 """Number of characters that `readers.within` adds for each document."""
+
+
+_encode_metadata: Final = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
+
+
+def metadata_text(metadata: Mapping[str, Any]) -> str:
+    """Return the metadata of a document as JSON, as the tables store it.
+
+    >>> metadata_text({"b": 1, "a": "é"})
+    '{"a":"é","b":1}'
+    """
+    return _encode_metadata(dict(metadata))
 
 
 class Record:
@@ -66,7 +82,9 @@ class DocumentBatch:
     """Documents that a reader read together. Each has an id, and a text that is not blank.
 
     `contents` are the documents' content hashes (32 bytes each). `packed` has
-    the keys `id`, `title` and `text`, each with a UTF-8 blob and its n + 1 offsets.
+    the keys `id`, `title` and `text`, and `metadata` if a document has any, each with a UTF-8 blob and its
+    n + 1 offsets. `metadata` and `locators` are JSON as the tables store it, or empty if no document has any.
+    `located` has the locators by the number of the document.
 
     >>> batch = DocumentBatch(["a"], ["Title"], ["Text."], [bytes(32)], {})
     >>> len(batch), batch.characters, [document.id for document in batch.documents()]
@@ -78,13 +96,16 @@ class DocumentBatch:
     texts: list[str]
     contents: list[bytes]
     packed: Mapping[str, Packed]
+    metadata: list[str] = field(default_factory=list)
+    locators: list[str] = field(default_factory=list)
+    located: Mapping[int, tuple[Locator, ...]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.ids)
 
     @property
     def characters(self) -> int:
-        """Total number of characters as `readers.within` counts them."""
+        """Total number of characters as `readers.within` counts those of documents without metadata."""
         own = sum(map(len, self.texts)) + sum(map(len, self.ids)) + sum(map(len, self.titles))
         return own + _ENTRY * len(self.ids)
 
@@ -95,12 +116,17 @@ class DocumentBatch:
             ends = offsets[start : stop + 1]
             packed[name] = blob[int(ends[0]) : int(ends[-1])], ends - ends[0]
         own = slice(start, stop)
-        return DocumentBatch(self.ids[own], self.titles[own], self.texts[own], self.contents[own], packed)
+        return DocumentBatch(
+            *(self.ids[own], self.titles[own], self.texts[own], self.contents[own], packed),
+            *(self.metadata[own], self.locators[own]),
+            {at - start: located for at, located in self.located.items() if start <= at < stop},
+        )
 
     def documents(self) -> Iterator[Document]:
         """Yield the documents one by one."""
-        for name, text, title in zip(self.ids, self.texts, self.titles, strict=True):
-            yield Document(name, text, title, {})
+        for at, (name, text, title) in enumerate(zip(self.ids, self.texts, self.titles, strict=True)):
+            metadata = json.loads(self.metadata[at]) if self.metadata else {}
+            yield Document(name, text, title, metadata, self.located.get(at, ()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
 
+from ketrag_fast.records import asdict, dataclass
 from ketrag_fast.types.documents import Span
 from ketrag_fast.types.wording import counted
 
@@ -151,7 +151,7 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A node of the skeleton graph. `rank` is the number of its relations, which are sorted strongest first.
+    """A node of a graph of entities. `rank` is the number of its relations, which are sorted strongest first.
 
     `chunks` are the chunks from which it was extracted, `sources` the sentences that name it.
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
-from ketrag_fast.types.contexts import Items, reading_json
+from ketrag_fast.records import dataclass, field, replace
+from ketrag_fast.types.contexts import Context, Items, reading_json
 
 Lines = tuple[int, int]
 """The first and last line, counted from 1."""
@@ -117,10 +117,13 @@ class Hit(Place):
     """Sender of a mail."""
     date: str | None = None
     """Date of a mail, as YYYY-MM-DD."""
+    relation: str | None = None
+    """With `related`: how the passage belongs to the place, such as `uses parse_args`."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form that the command prints."""
         about = {"description": self.description, "sender": self.sender, "date": self.date}
+        about["relation"] = self.relation
         described = {name: value for name, value in about.items() if value is not None}
         return {
             "rank": self.rank,
@@ -221,6 +224,22 @@ class Hits(Items[Hit]):
 
     def _all(self) -> Sequence[Hit]:
         return self.hits
+
+    @classmethod
+    def from_context(cls, query: str, context: Context, hits: Sequence[Hit]) -> Hits:
+        """Return hits with what a context says of its query."""
+        return cls(
+            query,
+            context.mode,
+            tuple(hits),
+            context.reason,
+            context.warnings,
+            context.generation,
+            context.nothing_fits,
+            context.notes,
+            context.replaced,
+            context.unknown,
+        )
 
     def of_index(self, name: str) -> Hits:
         """Return a copy in which each hit names the index."""

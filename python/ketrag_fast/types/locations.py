@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from ketrag_fast.records import dataclass
 
 Location = Mapping[str, Any]
 """`{"page": 12, "heading": ["3 Results", "3.2 Risks"]}`; empty if unknown."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
+from ketrag_fast.records import dataclass, field
 from ketrag_fast.types.documents import Failure, Record
 
 

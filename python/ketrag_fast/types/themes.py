@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ketrag_fast.records import asdict, dataclass, field
 from ketrag_fast.types.documents import Record
 from ketrag_fast.types.locations import Location
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable
 
 
@@ -28,4 +27,6 @@ def about_missing_name(name: str, similar: Iterable[str]) -> str:
     found = ", ".join(similar)
     if found:
         return f"did you mean {found}?"
+    import shlex  # few messages need it
+
     return f"no name is similar; `ketrag retrieve {shlex.quote(name[:80])}` searches the text for it"

@@ -1,18 +1,18 @@
-//! Graphs, rankings and search over flat arrays, and the contexts printed from their results.
+//! Graphs, rankings and search over flat arrays, and the contexts printed from their results. Another crate can
+//! add channels ([`assemble::Extensions`]).
 //!
 //! How a query over documents is answered, and the module of each step:
 //!
 //! 1. `ketrag_text::corpus` cuts documents into chunks, units and sentences, and counts their words.
 //! 2. `ketrag_encode` computes vectors of the units with a model from a local folder; without a model
 //!    [`embed`] fits a space on the corpus itself.
-//! 3. [`graph`] builds the structures that the systems search: nearest neighbours, co-occurrence, the
-//!    skeleton of entities and relations, concepts, citations, and the links of the walk.
-//! 4. [`rank`] orders nodes of any graph: PageRank, centralities, BM25, the walk.
+//! 3. [`graph`] builds the structures that are searched: nearest neighbours, clusters, and the links of the walk.
+//! 4. [`rank`] orders nodes of any graph: PageRank, BM25, the walk.
 //! 5. [`generation`] opens the arrays of a published index, each when a query first needs it.
 //! 6. [`channels`] rank units for one query, or print tables for it; they use [`search`] and [`vector`].
 //! 7. [`assemble`] shares the token budget of a recipe between channels and prints the context.
 //!
-//! Layers, lowest first: [`vector`], [`tables`] and [`tokens`], then [`rank`] and [`search`], then [`graph`]
+//! Layers, lowest first: [`vector`] and [`tokens`], then [`rank`] and [`search`], then [`graph`]
 //! and [`embed`], then [`generation`], [`channels`] and [`assemble`]. A lower module never imports an upper
 //! one, and no two files import each other; `tests/test_rust_layers.py` reads the imports.
 //!
@@ -62,7 +62,6 @@ use ketrag_base::tiles;
 use ketrag_base::{cpu, error, guard, items, memory, parallel, progress, sparse, store};
 use ketrag_text as text;
 
-pub mod tables;
 pub mod tokens;
 pub mod vector;
 

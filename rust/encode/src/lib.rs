@@ -7,8 +7,8 @@
 //! `load` packs them, `choice` measures which kernel is fastest, `pool` and `encoder` turn texts into
 //! vectors, `classifier` scores pairs of texts, and `extractor` finds the span of a text that answers a
 //! question, in windows by `span_tokens`. `term_encoder` weighs the terms of a vocabulary for a text, by
-//! `word_head` and the settings in `term_folder`. `graph_matrix`, `graph_layer` and `graph_network` compute a
-//! trained ranking of texts from their neighbours.
+//! `word_head` and the settings in `term_folder`. `graph_matrix` multiplies with a
+//! matrix of another trained network.
 //!
 //! How a text becomes a vector:
 //!
@@ -35,7 +35,7 @@
 #![allow(unsafe_op_in_unsafe_fn)]
 
 // Modules of lower crates, under the names that they have in this crate.
-use ketrag_base::{cpu, error, memory, parallel, progress, sparse, store};
+use ketrag_base::{cpu, error, memory, parallel, progress, store};
 use ketrag_text as text;
 
 mod attention;
@@ -50,9 +50,7 @@ mod config;
 pub mod encoder;
 mod extractor;
 mod folder;
-pub mod graph_layer;
 pub mod graph_matrix;
-pub mod graph_network;
 mod kernel;
 mod load;
 mod machine;

@@ -236,14 +236,10 @@ fn group_by_height<'a>(pieces: &[Piece<'a>]) -> Vec<Vec<&'a Line>> {
         }
         groups.push(vec![line]);
         let (size, height) = (line.size, line.bottom - line.top);
-        let own = if 1.0 < size && size < height {
-            size
-        } else if height > 1.0 {
-            height
-        } else {
-            1.0
-        };
-        last = twice + 0.9 * own;
+        // The ink of letters is lower than their size. A value that was typed into a form may be some points higher
+        // than its label.
+        let own = if 1.0 < size && size < height { 0.9 * size } else { 1.1 * larger(height, 1.0) };
+        last = twice + own;
     }
     for group in &mut groups {
         group.sort_by(|a, b| (a.left + 0.0).total_cmp(&(b.left + 0.0)));

@@ -4,10 +4,13 @@
 //! ([`repeated`]), and then each page is put into rows ([`columns`], [`tables`], [`ruled`]) and these into paragraphs.
 //! Coordinates are data of a file: infinite and undefined ones are clamped, and nothing here panics because of them.
 
+mod accents;
+pub mod characters;
 pub mod columns;
 mod continued;
 pub mod direction;
 pub mod grids;
+mod levels;
 pub mod lines;
 mod matching;
 mod merging;
@@ -19,6 +22,8 @@ mod ruled;
 mod segments;
 mod stripes;
 mod tables;
+pub mod unmapped;
+mod unseen;
 
 use ketrag_base::error::Result;
 use ketrag_base::progress::Progress;

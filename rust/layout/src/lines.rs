@@ -2,48 +2,46 @@
 //!
 //! PDFium joins all text at one height into a line, across columns too. A line is split at wide gaps between words.
 
+use crate::accents::Accented;
+use crate::characters::{is_blank, maximum, minimum, sample, Characters, Mark, View, RIM};
 use crate::grids::{grids_of, Grid};
-use crate::page::{split_words, Line, Page, State, Word, FARTHEST};
+use crate::levels::{goes_on, is_level, next_visible, LineReader};
+use crate::page::{smaller, split_words, Line, Page, State, Word, FARTHEST};
+use crate::unmapped::is_unmapped;
+use crate::unseen::Unseen;
 use ketrag_text::classes::{is_letter, is_space};
 
 /// Words of letters of one width, as in program code, are this many letters apart at most.
 const WIDE: f64 = 1.2;
 /// A gap of this many letter heights may separate columns or cells.
 const GAP: f64 = 0.9;
-/// The part of a letter's box above and below that its ink seldom reaches.
-const RIM: f64 = 0.16;
 /// Words closer than this many letter heights are one word.
 const TOUCHING: f64 = 0.07;
+/// Parts of a word that PDFium has put on two lines are closer than this many letter heights.
+const GLUED: f64 = 0.12;
 /// Words further apart than this many letter heights may be cells.
 const SPLIT: f64 = 0.5;
-const SAMPLED: usize = 40;
+/// Size in points that the letters of an added text have at most: fields are higher than their letters.
+const USUAL: f64 = 12.0;
 const TURNS: usize = 12;
 
-/// The characters of a page and their boxes, with y upwards and the page as it is before its rotation.
-pub trait Characters {
-    /// Return one code unit for each character that the page counts.
-    fn units(&self) -> &[u32];
-    /// Return left, top, right, bottom of the box of a character.
-    fn bounds(&self, at: usize) -> [f32; 4];
-    fn matrix(&self, at: usize) -> [f32; 6];
-    fn font_size(&self, at: usize) -> f64;
-    /// Return the angle of a character in radians.
-    fn angle(&self, at: usize) -> f32;
-    fn is_unmapped(&self, at: usize) -> bool;
-    /// Return left, top, right, bottom of the paths on the page.
-    fn paths(&self) -> Vec<[f32; 4]>;
-    fn has_picture(&self) -> bool;
-    /// Return whether a character is drawn in white or is transparent.
-    fn is_white(&self, at: usize) -> bool;
-}
+/// Left, top, right and bottom of a text in coordinates of the file, and the text.
+pub type PlacedText = (f64, f64, f64, f64, String);
 
-/// Return the lines of a page in drawing order. `width` and `height` are those of the displayed page, which is rotated
-/// by `rotation` degrees.
-pub fn lines_of(characters: &impl Characters, width: f64, height: f64, rotation: u16) -> Page {
+/// Return the lines of a page in drawing order, and then the lines of `texts`. `width` and `height` are those of the
+/// displayed page, which is rotated by `rotation` degrees.
+pub fn lines_of(
+    characters: &impl Characters,
+    width: f64,
+    height: f64,
+    rotation: u16,
+    texts: &[PlacedText],
+) -> Page {
+    let characters = &Accented::new(characters);
     let units = characters.units();
     let mut page = Page { width, height, ..Page::default() };
     let state = || if characters.has_picture() { State::Scanned } else { State::Text };
-    if units.is_empty() {
+    if units.is_empty() && texts.is_empty() {
         return Page { state: state(), ..page };
     }
     let own = if matches!(rotation, 90 | 270) { (height, width) } else { (width, height) };
@@ -59,6 +57,7 @@ pub fn lines_of(characters: &impl Characters, width: f64, height: f64, rotation:
     page.grids = grids_of(characters.paths().into_iter().map(|path| view.place(path.map(f64::from))));
     page.lines = read_lines(characters, view, &page.grids, &unseen);
     page.unseen = unseen.count.get();
+    page.lines.extend(texts.iter().map(|text| placed_line(text, view)));
     for line in &mut page.lines {
         line.clamp();
     }
@@ -66,6 +65,12 @@ pub fn lines_of(characters: &impl Characters, width: f64, height: f64, rotation:
         page.state = state();
     }
     page
+}
+
+fn placed_line((left, top, right, bottom, text): &PlacedText, view: View) -> Line {
+    let [left, top, right, bottom] = view.place([*left, *top, *right, *bottom]);
+    let word = Word { left, top, right, bottom, text: text.clone() };
+    Line::of_words(vec![word], smaller(bottom - top, USUAL), false)
 }
 
 /// Return by how many degrees the page must be turned clockwise for most of the text to be upright. The angles of
@@ -82,149 +87,6 @@ fn turn(characters: &impl Characters, rotation: u16) -> u16 {
     [90, 180, 270].into_iter().find(|&turned| is_most(turned)).unwrap_or(0)
 }
 
-/// Return the places of about `count` characters at even distances that are not spaces.
-fn sample(units: &[u32], count: usize) -> impl Iterator<Item = usize> + '_ {
-    (0..units.len()).step_by((units.len() / count).max(1)).filter(|&at| !is_blank(units[at]))
-}
-
-/// Return whether letters have no Unicode values, judging by the text and a sample of them.
-fn is_unmapped(characters: &impl Characters) -> bool {
-    let units = characters.units();
-    let bad = units.iter().filter(|&&unit| is_bad(unit)).count();
-    if bad > 0 {
-        let seen = units.iter().filter(|&&unit| !is_blank(unit)).count();
-        if seen >= 20 && bad as f64 > 0.2 * seen as f64 {
-            return true;
-        }
-    }
-    let places: Vec<usize> = sample(units, SAMPLED).collect();
-    if places.len() < SAMPLED / 3 {
-        return false;
-    }
-    let wrong = places.iter().filter(|&&at| characters.is_unmapped(at)).count();
-    wrong as f64 > 0.4 * places.len() as f64 && !is_plausible(units)
-}
-
-/// Frequency of the letters a to z in prose, per thousand: the mean of English, German, French and Spanish.
-const FREQUENCY: [f64; 26] = [
-    82.0, 14.0, 31.0, 42.0, 146.0, 14.0, 18.0, 26.0, 71.0, 4.0, 5.0, 46.0, 28.0, 78.0, 62.0, 22.0, 6.0, 66.0,
-    68.0, 72.0, 42.0, 12.0, 10.0, 3.0, 10.0, 7.0,
-];
-/// Letters with which a text can be judged.
-const JUDGED: usize = 40;
-/// Minimum similarity (cosine) of the letters of a page to those of prose. Pages of English, French and R code in
-/// fonts of TeX have 0.9 and more; the same pages with letters exchanged at random have 0.75 at most.
-const PLAUSIBLE: f64 = 0.86;
-
-/// Return whether characters without a map to Unicode are letters all the same, as those of TeX's bitmap fonts.
-fn is_plausible(units: &[u32]) -> bool {
-    let mut counts = [0.0; 26];
-    for letter in units.iter().filter_map(|&unit| u8::try_from(unit).ok()).filter(u8::is_ascii_alphabetic) {
-        counts[usize::from(letter.to_ascii_lowercase() - b'a')] += 1.0;
-    }
-    let seen = units.iter().filter(|&&unit| !is_blank(unit)).count() as f64;
-    let letters: f64 = counts.iter().sum();
-    let product: f64 = counts.iter().zip(FREQUENCY).map(|(own, usual)| own * usual).sum();
-    let norm = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>().sqrt();
-    letters >= JUDGED as f64 && letters > 0.2 * seen && product > PLAUSIBLE * norm(&counts) * norm(&FREQUENCY)
-}
-
-/// Return the character that a code of TeX's encodings OT1 and T1 stands for in a font without a map to Unicode.
-pub fn tex_character(code: u32) -> Option<u32> {
-    Some(match code {
-        0x0b | 0x1b => 0xfb00, // ff
-        0x0c | 0x1c => 0xfb01, // fi
-        0x0d | 0x1d => 0xfb02, // fl
-        0x0e | 0x1e => 0xfb03, // ffi
-        0x0f | 0x1f => 0xfb04, // ffl
-        0x10 => 0x201c,
-        0x11 => 0x201d,
-        0x12 => 0x201e,
-        0x15 => 0x2013,
-        0x16 => 0x2014,
-        _ => return None,
-    })
-}
-
-/// Which characters nobody sees, and how many words were left out because of it.
-struct Unseen {
-    checks_place: bool,
-    checks_colour: bool,
-    paths: Vec<[f32; 4]>,
-    page: [f64; 2],
-    count: std::cell::Cell<u32>,
-}
-
-/// Letters of less than this size in points are not read by anybody.
-const TINY: f64 = 1.5;
-
-impl Unseen {
-    /// A page most of whose text is white, or outside, has a background or a box that is not known here.
-    fn new(characters: &impl Characters, view: View) -> Unseen {
-        let page = if matches!(view.rotation, 90 | 270) {
-            [view.height, view.width]
-        } else {
-            [view.width, view.height]
-        };
-        let places: Vec<usize> = sample(characters.units(), SAMPLED).collect();
-        let few = |count: usize| 2 * count < places.len();
-        let mut found = Unseen {
-            checks_place: true,
-            checks_colour: false,
-            paths: Vec::new(),
-            page,
-            count: std::cell::Cell::new(0),
-        };
-        found.checks_place = few(places
-            .iter()
-            .filter(|&&at| found.is_outside(view.word(characters.bounds(at), characters.bounds(at))))
-            .count());
-        found.checks_colour =
-            few(places.iter().filter(|&&at| characters.is_white(at)).count()) && !characters.has_picture();
-        if found.checks_colour {
-            found.paths = characters.paths();
-        }
-        found
-    }
-
-    fn is_outside(&self, [left, top, right, bottom]: [f64; 4]) -> bool {
-        right < 0.0 || bottom < 0.0 || left > self.page[0] || top > self.page[1]
-    }
-
-    /// Return whether a word is seen; count it if it is not.
-    fn is_seen(&self, characters: &impl Characters, at: usize, bounds: [f64; 4]) -> bool {
-        let is_covered = |box_: [f32; 4]| {
-            let [left, top, right, bottom] = characters.bounds(at);
-            let (x, y) = ((left + right) / 2.0, (top + bottom) / 2.0);
-            box_[0] <= x && x <= box_[2] && box_[3] <= y && y <= box_[1]
-        };
-        let is_hidden = self.checks_place && self.is_outside(bounds)
-            || self.checks_colour
-                && characters.is_white(at)
-                && !self.paths.iter().any(|&path| is_covered(path))
-            || bounds[3] - bounds[1] < 2.0 * TINY && is_tiny(characters, at);
-        if is_hidden {
-            self.count.set(self.count.get().saturating_add(1));
-        }
-        !is_hidden
-    }
-}
-
-/// Return whether a character is too small to be read.
-fn is_tiny(characters: &impl Characters, at: usize) -> bool {
-    let matrix = characters.matrix(at).map(f64::from);
-    let size = characters.font_size(at) * matrix[2].hypot(matrix[3]);
-    size > 0.0 && size < TINY
-}
-
-fn is_bad(unit: u32) -> bool {
-    matches!(unit, 0..=8 | 0xe..=0x1f | 0xfffd | 0xe000..=0xf8ff)
-}
-
-fn is_blank(unit: u32) -> bool {
-    char::from_u32(unit).is_some_and(is_space)
-}
-
 /// PDFium's marks of a word that is cut by the end of a line.
 fn is_cut(unit: u32) -> bool {
     matches!(unit, 0xfffe | 2)
@@ -234,78 +96,19 @@ fn is_break(unit: u32) -> bool {
     matches!(unit, 0xa | 0xd) || is_cut(unit)
 }
 
-/// How the page is displayed: its rotation in degrees, and its width and height before the rotation.
-#[derive(Clone, Copy)]
-struct View {
-    rotation: u16,
-    width: f64,
-    height: f64,
-}
-
-impl View {
-    /// Convert a box from PDF coordinates (unrotated, y upwards) to those of the page, y downwards.
-    fn place(&self, [left, top, right, bottom]: [f64; 4]) -> [f64; 4] {
-        match self.rotation {
-            0 => [left, self.height - top, right, self.height - bottom],
-            90 => [bottom, left, top, right],
-            180 => [self.width - right, bottom, self.width - left, top],
-            _ => [self.height - top, self.width - right, self.height - bottom, self.width - left],
-        }
-    }
-
-    /// Return the box of a word from those of its first and last character. Like all numbers of a page, coordinates may
-    /// be undefined, and then the result is, too.
-    fn word(&self, first: [f32; 4], last: [f32; 4]) -> [f64; 4] {
-        let (first, last) = (first.map(f64::from), last.map(f64::from));
-        let last = if last[1] > last[3] { last } else { first };
-        let first = if first[1] > first[3] { first } else { last };
-        let [left, top, right, bottom] = self.place([
-            minimum(first[0], last[0]),
-            maximum(first[1], last[1]),
-            maximum(first[2], last[2]),
-            minimum(first[3], last[3]),
-        ]);
-        let rim = RIM * (bottom - top);
-        [left, top + rim, right, bottom - rim]
-    }
-}
-
-fn minimum(a: f64, b: f64) -> f64 {
-    if a.is_nan() || b.is_nan() {
-        f64::NAN
-    } else {
-        a.min(b)
-    }
-}
-
-fn maximum(a: f64, b: f64) -> f64 {
-    if a.is_nan() || b.is_nan() {
-        f64::NAN
-    } else {
-        a.max(b)
-    }
-}
-
-/// A word as a range of units, with its box.
-struct Mark {
-    start: usize,
-    end: usize,
-    bounds: [f64; 4],
-}
-
 fn read_lines(characters: &impl Characters, view: View, grids: &[Grid], unseen: &Unseen) -> Vec<Line> {
     let units = characters.units();
     let mut lines = Vec::new();
     let mut marks: Vec<Mark> = Vec::new();
     let mut start = 0;
     while start < units.len() {
-        let end = units[start..].iter().position(|&unit| is_break(unit)).map_or(units.len(), |n| start + n);
+        let end = end_of_line(characters, start);
         let soft = units.get(end).is_some_and(|&unit| is_cut(unit));
         mark_words(characters, view, start..end, &mut marks);
         let count = marks.len();
         marks.retain(|mark| unseen.is_seen(characters, mark.start, mark.bounds));
         if marks.len() < count && !marks.is_empty() {
-            split_words(read_words(units, &marks), soft, 0.0, &mut lines);
+            split_words(read_words(characters, &marks), soft, 0.0, &mut lines);
         } else if !marks.is_empty() {
             let mut runs = marks.chunk_by(|a, b| !is_apart(a, b)).peekable();
             let mut begin = start;
@@ -319,6 +122,23 @@ fn read_lines(characters: &impl Characters, view: View, grids: &[Grid], unseen: 
         start = end + 1;
     }
     lines
+}
+
+/// Return the end of the line that begins at `start`. PDFium also begins a line after a superscript.
+fn end_of_line(characters: &impl Characters, start: usize) -> usize {
+    let units = characters.units();
+    let next_break =
+        |from: usize| units[from..].iter().position(|&unit| is_break(unit)).map_or(units.len(), |n| from + n);
+    let mut end = next_break(start);
+    while end > start && end < units.len() && !is_cut(units[end]) && !is_blank(units[end - 1]) {
+        match next_visible(units, end) {
+            Some(next) if !is_break(units[next]) && goes_on(characters, end - 1, next) => {
+                end = next_break(next);
+            }
+            _ => break,
+        }
+    }
+    end
 }
 
 /// Return whether the second of two words is not at the height of the first, although PDFium has them on one line: the
@@ -353,7 +173,11 @@ fn mark_words(
             at += 1;
         }
         let bounds = view.word(characters.bounds(start), characters.bounds(at - 1));
-        marks.push(Mark { start, end: at, bounds });
+        let is_glued = marks.last().is_some_and(|last| {
+            units[last.end..start].iter().all(|&unit| is_break(unit))
+                && (bounds[0] - last.bounds[2]).abs() < GLUED * (last.bounds[3] - last.bounds[1])
+        });
+        marks.push(Mark { start, end: at, bounds, is_glued });
     }
 }
 
@@ -378,13 +202,17 @@ fn read_line(
     let is_outside = |grid: &Grid| middle < grid.ys[0] || middle > grid.ys[grid.ys.len() - 1];
     let is_turned = bounds[3] - bounds[1] > 2.0 * (bounds[2] - bounds[0]) && end - start > 2;
     if !is_turned && is_running(marks, size) && grids.iter().all(is_outside) {
-        let text = clean(&units[start..end]);
+        let text = if is_level(characters, marks) {
+            clean(&units[start..end])
+        } else {
+            Line::of_words(read_words(characters, marks), size, soft).text
+        };
         if !text.is_empty() {
             lines.push(Line::new(bounds, size, text, soft));
         }
         return;
     }
-    let words = read_words(units, marks);
+    let words = read_words(characters, marks);
     if words.is_empty() {
         return;
     }
@@ -412,17 +240,24 @@ fn is_running(marks: &[Mark], size: f64) -> bool {
 }
 
 /// Return the words of a line; the parts of a word that PDFium has torn are joined.
-fn read_words(units: &[u32], marks: &[Mark]) -> Vec<Word> {
+fn read_words(characters: &impl Characters, marks: &[Mark]) -> Vec<Word> {
+    let units = characters.units();
+    let mut reader = (!is_level(characters, marks)).then(|| LineReader::new(characters));
     let mut found: Vec<Word> = Vec::with_capacity(marks.len());
     for mark in marks {
-        let text = clean(&units[mark.start..mark.end]);
+        let [left, top, right, bottom] = mark.bounds;
+        let gap = found.last().map_or(f64::INFINITY, |last| left - last.right);
+        let (text, is_attached) = match &mut reader {
+            Some(reader) => reader.read(mark, gap, clean),
+            None => (clean(&units[mark.start..mark.end]), false),
+        };
         if text.is_empty() {
             continue;
         }
-        let [left, top, right, bottom] = mark.bounds;
+        let height = (bottom - top) / (1.0 - 2.0 * RIM);
         match found.last_mut() {
-            Some(last) if is_torn(last, left, (bottom - top) / (1.0 - 2.0 * RIM), &text) => {
-                last.top = crate::page::smaller(last.top, top);
+            Some(last) if is_attached || is_torn(last, left, height, &text) => {
+                last.top = smaller(last.top, top);
                 last.right = right;
                 last.bottom = crate::page::larger(last.bottom, bottom);
                 last.text.push_str(&text);
@@ -523,6 +358,9 @@ mod tests {
         fn font_size(&self, _: usize) -> f64 {
             10.0
         }
+        fn origin(&self, at: usize) -> [f64; 2] {
+            [f64::from(self.at[at].0), f64::from(self.at[at].1)]
+        }
         fn angle(&self, _: usize) -> f32 {
             0.0
         }
@@ -535,13 +373,16 @@ mod tests {
         fn has_picture(&self) -> bool {
             true
         }
+        fn backgrounds(&self) -> Vec<[f32; 4]> {
+            Vec::new()
+        }
         fn is_white(&self, _: usize) -> bool {
             false
         }
     }
 
     fn texts(text: &str) -> Vec<(String, usize, bool)> {
-        let page = lines_of(&typed(text), 600.0, 800.0, 0);
+        let page = lines_of(&typed(text), 600.0, 800.0, 0, &[]);
         page.lines.into_iter().map(|line| (line.text, line.words.len(), line.soft)).collect()
     }
 
@@ -575,7 +416,7 @@ mod tests {
             for at in [0, 8, 16] {
                 characters.at[at].1 = number;
             }
-            let page = lines_of(&characters, 600.0, 800.0, 0);
+            let page = lines_of(&characters, 600.0, 800.0, 0, &[]);
             // A line outside of the page is not seen.
             assert!(page.lines.len() + page.unseen as usize >= 10);
             for line in &page.lines {
@@ -589,9 +430,9 @@ mod tests {
 
     #[test]
     fn pages_without_text_or_unicode() {
-        assert_eq!(lines_of(&typed(""), 600.0, 800.0, 0).state, State::Scanned);
-        assert_eq!(lines_of(&typed(" \n "), 600.0, 800.0, 0).state, State::Scanned);
-        assert_eq!(lines_of(&typed(&"?".repeat(80)), 600.0, 800.0, 0).state, State::Unmapped);
-        assert_eq!(lines_of(&typed(&"\u{e000}".repeat(80)), 600.0, 800.0, 0).state, State::Unmapped);
+        assert_eq!(lines_of(&typed(""), 600.0, 800.0, 0, &[]).state, State::Scanned);
+        assert_eq!(lines_of(&typed(" \n "), 600.0, 800.0, 0, &[]).state, State::Scanned);
+        assert_eq!(lines_of(&typed(&"?".repeat(80)), 600.0, 800.0, 0, &[]).state, State::Unmapped);
+        assert_eq!(lines_of(&typed(&"\u{e000}".repeat(80)), 600.0, 800.0, 0, &[]).state, State::Unmapped);
     }
 }

@@ -111,6 +111,7 @@ impl CsrIn<'_> {
     }
 
     /// Return the number of rows, which is valid once `view` has succeeded.
+    #[cfg(feature = "papers")]
     pub fn rows(&self) -> usize {
         self.0.len().saturating_sub(1)
     }

@@ -2,6 +2,7 @@
 
 use crate::arrays::{Array, Out};
 use crate::door::{long, of_index, quick, to_python, wrong, Report};
+use crate::units::PyCutUnits;
 use ketrag_base::beneath::open_regular;
 use ketrag_base::error::{Error, Result};
 use ketrag_base::parallel::map_ranges;
@@ -424,7 +425,7 @@ fn inode_of(_about: &Metadata) -> (i64, i64) {
 /// Name, what the values number, number of pieces, number of new values, length.
 type Entry = (String, &'static str, usize, usize, u64);
 type Numbers = Vec<(&'static str, usize)>;
-type Found = (Vec<Entry>, Numbers, Out<u64>, Out<u64>, Out<u64>);
+type Found<'py> = (Vec<Entry>, Numbers, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 
 fn name_of(of: Of) -> &'static str {
     match of {
@@ -441,24 +442,25 @@ fn name_of(of: Of) -> &'static str {
 
 /// Return how the arrays of the stages "units" and "links" change when documents do: a list of arrays (name, what its
 /// values number, number of pieces and of new values, length), a list of numberings (what, number of steps), and the
-/// pieces (4 numbers each), new values and steps (2 numbers each) of all of them; or None if the index must be computed
+/// pieces (4 numbers of 64 bits each), new values and steps (2 numbers each) of all of them; or None if the index must be computed
 /// as a whole.
 ///
 /// `files` are the published arrays, `gone` documents that go, `before` the documents before which others come,
-/// and `new` the arrays of the stage "units" of these documents alone. `behind` lists arrays that are changes of others, the
+/// `units` the arrays of these documents alone, and `new` further ones: hashes, and vectors. `behind` lists arrays that are changes of others, the
 /// published ones first: the result is the changes of those below the last.
 #[pyfunction]
-#[pyo3(signature = (files, gone, before, new, *, language, behind=Vec::new(), report=None))]
+#[pyo3(signature = (files, gone, before, units, new, *, language, behind=Vec::new(), report=None))]
 pub fn delta_patches<'py>(
     py: Python<'py>,
     files: BTreeMap<String, FileIn<'py>>,
     gone: Array<'py, u32>,
     before: Array<'py, u32>,
+    units: PyRef<'py, PyCutUnits>,
     new: BTreeMap<String, Array<'py, u64>>,
     language: &str,
     behind: Vec<BTreeMap<String, FileIn<'py>>>,
     report: Report<'_, '_>,
-) -> PyResult<Option<Found>> {
+) -> PyResult<Option<Found<'py>>> {
     let choice = Choice::by_name(language).map_err(to_python)?;
     let arrays_of = |files: BTreeMap<String, FileIn<'py>>| -> Result<Arrays> {
         let held = files.into_iter().map(|(name, file)| Ok((name, file.held()?)));
@@ -466,7 +468,9 @@ pub fn delta_patches<'py>(
     };
     let arrays = arrays_of(files).map_err(to_python)?;
     let levels = behind.into_iter().map(arrays_of).collect::<Result<Vec<_>>>().map_err(to_python)?;
-    let new: New = new.iter().map(|(name, values)| (name.clone(), values.to_vec())).collect();
+    let mut own = units.new_arrays();
+    own.extend(new.iter().map(|(name, values)| (name.clone(), values.to_vec())));
+    let new: New = own;
     let found: Option<Patches> = long(py, report, |progress| {
         let parts = Parts::new(&arrays, language)?;
         let links = parts.links()?.ok_or_else(|| Error::damaged("the index has no links".to_owned()))?;
@@ -490,5 +494,6 @@ pub fn delta_patches<'py>(
         numberings.push((name_of(of), starts.len()));
         starts.iter().zip(shifts).for_each(|(&start, &shift)| steps.extend([start, shift as u64]));
     }
-    Ok(Some((entries, numberings, Out(pieces), Out(values), Out(steps))))
+    let bytes = |values: &[u64]| PyBytes::new(py, bytemuck::cast_slice(values));
+    Ok(Some((entries, numberings, bytes(&pieces), bytes(&values), bytes(&steps))))
 }

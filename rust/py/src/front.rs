@@ -11,9 +11,11 @@ use ketrag_base::error::Result;
 use ketrag_base::progress::Progress;
 use ketrag_core::assemble::Corrected;
 use ketrag_core::channels::Question;
+use ketrag_serve::access::TokenDigest;
 use ketrag_serve::backend::{Answer, Model, Plan, Vector, Vectors};
 use ketrag_serve::json::string;
-use ketrag_serve::{Backend, Errors, Front, Limits, Rules, Whole};
+use ketrag_serve::request_log::Entry;
+use ketrag_serve::{Access, Backend, Errors, Front, Holder, Limits, RequestLog, Rules, Style, Whole};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::collections::HashMap;
@@ -40,6 +42,76 @@ impl Backend for Planner {
 /// Answers plain requests at a listening socket, and passes all others to the application.
 #[pyclass(frozen, name = "Front", module = "ketrag_fast._core")]
 pub struct PyFront(Front);
+
+/// (SHA-256 of the token, name, condition on documents, whether it may query)
+type Holders = Vec<(Vec<u8>, String, String, bool)>;
+
+fn holders_of(given: Option<Holders>) -> PyResult<Option<Vec<(TokenDigest, Holder)>>> {
+    let holder = |(digest, name, allow, reads): (Vec<u8>, String, String, bool)| {
+        let digest = digest.try_into().map_err(|_| wrong("the digest of a token has 32 bytes"))?;
+        Ok((digest, Holder { name, allow, reads }))
+    };
+    given.map(|all| all.into_iter().map(holder).collect()).transpose()
+}
+
+/// A log with a line for each request, written by a thread, so that no request waits for a disk.
+#[pyclass(frozen, name = "RequestLog", module = "ketrag_fast._core")]
+pub struct PyRequestLog(Arc<RequestLog>);
+
+#[pymethods]
+impl PyRequestLog {
+    /// Lines go to a copy of the descriptor `file`. With `all`, every request has a line, else slow and refused ones;
+    /// with `questions`, lines have the question. Requests of more than `slow` seconds are marked.
+    #[new]
+    #[pyo3(signature = (file, *, json, all, questions, slow))]
+    fn new(file: i32, json: bool, all: bool, questions: bool, slow: f64) -> PyResult<Self> {
+        let style = Style { json, all, questions, slow: seconds("slow", slow)? };
+        let started = copy_of(file).and_then(|file| RequestLog::start(file, style));
+        started
+            .map(|log| Self(Arc::new(log)))
+            .map_err(|error| wrong(format!("the log cannot start: {error}")))
+    }
+
+    /// Add a request that took some seconds; `user` is empty if there are no users.
+    #[pyo3(signature = (user, method, path, status, seconds, *, may_be_slow, question=None))]
+    fn add(
+        &self,
+        user: &str,
+        method: &str,
+        path: &str,
+        status: u16,
+        seconds: f64,
+        may_be_slow: bool,
+        question: Option<&str>,
+    ) {
+        let took = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+        self.0.add(&Entry { user, method, path, status, took, question, may_be_slow });
+    }
+
+    /// Add a line about the service.
+    fn note(&self, level: &str, message: &str) {
+        self.0.note(level, message);
+    }
+
+    /// Write the last lines, for two seconds at most, and end.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.0.close());
+    }
+}
+
+#[cfg(unix)]
+fn copy_of(file: i32) -> std::io::Result<std::fs::File> {
+    use std::os::fd::BorrowedFd;
+    // SAFETY: the descriptor is open while this function runs, because the caller holds its file.
+    let borrowed = unsafe { BorrowedFd::borrow_raw(file) };
+    borrowed.try_clone_to_owned().map(std::fs::File::from)
+}
+
+#[cfg(windows)]
+fn copy_of(_: i32) -> std::io::Result<std::fs::File> {
+    use std::os::windows::io::AsHandle;
+    std::io::stderr().as_handle().try_clone_to_owned().map(std::fs::File::from)
+}
 
 type Headers = Vec<(String, String)>;
 /// (status, headers, body)
@@ -82,9 +154,10 @@ impl PyFront {
     /// application: a path, on Windows an address of TCP. `plan(fields, seconds)` returns a `Plan`, or None.
     /// `hosts` are the names that `Host` may have, None for any; `headers` are those of a reply with a context. Errors
     /// are (status, headers, body); `busy` are those with a wait of 1, 2, ... seconds. `counts` is a new file for the
-    /// counts.
+    /// counts. `holders` are (SHA-256 of the token, name, condition on documents or an empty text, whether they may
+    /// query), None if no token is needed; `log` has a line for each request that the front answers.
     #[new]
-    #[pyo3(signature = (socket, application, plan, *, workers, connections, queue, batch, cache, body, question, deadline, read, idle, hosts, token, headers, busy, crowded, broken, stopping, counts=None))]
+    #[pyo3(signature = (socket, application, plan, *, workers, connections, queue, batch, cache, body, question, deadline, read, idle, hosts, holders, headers, busy, crowded, broken, stopping, counts=None, log=None))]
     fn new(
         socket: i64,
         application: String,
@@ -100,13 +173,14 @@ impl PyFront {
         read: f64,
         idle: f64,
         hosts: Option<Vec<String>>,
-        token: Option<String>,
+        holders: Option<Holders>,
         headers: Headers,
         busy: Vec<Error>,
         crowded: Error,
         broken: Error,
         stopping: Error,
         counts: Option<PathBuf>,
+        log: Option<Py<PyRequestLog>>,
     ) -> PyResult<Self> {
         let listener = listener(socket).ok_or_else(|| wrong("not a socket"))?;
         let errors = Errors {
@@ -116,10 +190,12 @@ impl PyFront {
             stopping: whole(stopping)?,
         };
         let (read, idle, headers) = (seconds("read", read)?, seconds("idle", idle)?, self::headers(headers)?);
+        let log = log.map(|log| log.get().0.clone());
         let limits =
-            Limits { workers, connections, queue, batch, cache, read, idle, headers, errors, counts };
+            Limits { workers, connections, queue, batch, cache, read, idle, headers, errors, counts, log };
         let has_marks = Some(ketrag_text::query_language::has_marks as fn(&str) -> bool);
-        let rules = Rules { hosts, token, body, question, seconds: deadline, has_marks };
+        let access = Access::of(holders_of(holders)?);
+        let rules = Rules { hosts, access, body, question, seconds: deadline, has_marks };
         let front = Front::start(listener, application, limits, rules, Box::new(Planner(plan)));
         front.map(Self).map_err(|error| wrong(format!("the front cannot start: {error}")))
     }
@@ -127,6 +203,12 @@ impl PyFront {
     /// Drop plans and cached replies: an index has changed.
     fn forget(&self) {
         self.0.forget();
+    }
+
+    /// Replace the holders of tokens.
+    fn set_holders(&self, holders: Option<Holders>) -> PyResult<()> {
+        self.0.set_holders(holders_of(holders)?);
+        Ok(())
     }
 
     /// Return all counts: replies, refusals, cached replies, microseconds, queries, requests by time, and

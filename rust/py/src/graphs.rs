@@ -1,4 +1,4 @@
-//! Graphs as compressed rows: PageRank and centrality, selection of core chunks, transposed rows, and
+//! Graphs as compressed rows: PageRank, selection of core chunks, transposed rows, and
 //! functions for drawing graphs. Also the selection of rows that fit into a token budget.
 
 use crate::arrays::{csr_out, Array, CsrOut, MatrixOut, Out};
@@ -9,7 +9,7 @@ use ketrag_core::graph::{
     communities as louvain, layout as forces, neighbourhood as near, transpose as graph,
 };
 use ketrag_core::rank::pagerank::{Settings, Until, Walk};
-use ketrag_core::rank::{centrality, pagerank as ranks, select};
+use ketrag_core::rank::{pagerank as ranks, select};
 use ketrag_core::search::fill::{fill as taken, FillPolicy};
 use pyo3::prelude::*;
 
@@ -100,38 +100,6 @@ pub fn fill(py: Python<'_>, costs: Array<'_, u64>, budget: u64, fill_policy: &st
     let policy = policy_of(fill_policy)?;
     let taken = quick(py, || Ok(taken(costs.len(), budget, policy, |row, _| costs[row])))?;
     Ok(Out(taken.into_iter().map(|(row, _)| row as u64).collect()))
-}
-
-/// A square graph.
-fn square<'a>(indptr: &'a [u64], indices: &'a [u32]) -> ketrag_base::Result<CsrView<'a>> {
-    CsrView::new(indptr, indices, indptr.len().saturating_sub(1))
-}
-
-#[pyfunction]
-#[pyo3(signature = (indptr, indices, *, report=None))]
-pub fn core_numbers(
-    py: Python<'_>,
-    indptr: Array<'_, u64>,
-    indices: Array<'_, u32>,
-    report: Report<'_, '_>,
-) -> PyResult<Out<i64>> {
-    long(py, report, |progress| centrality::core_numbers(square(&indptr, &indices)?, progress)).map(Out)
-}
-
-#[pyfunction]
-#[pyo3(signature = (indptr, indices, pivots, *, threads=0, report=None))]
-pub fn betweenness(
-    py: Python<'_>,
-    indptr: Array<'_, u64>,
-    indices: Array<'_, u32>,
-    pivots: Array<'_, u32>,
-    threads: usize,
-    report: Report<'_, '_>,
-) -> PyResult<Out<f64>> {
-    long(py, report, |progress| {
-        centrality::betweenness(square(&indptr, &indices)?, &pivots, threads, progress)
-    })
-    .map(Out)
 }
 
 #[pyfunction]

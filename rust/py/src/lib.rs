@@ -17,22 +17,25 @@
 #![allow(clippy::too_many_arguments)]
 
 mod arrays;
-mod builders;
-mod citations;
 mod column;
 mod context_json;
 mod documents;
 mod door;
 mod encode;
+mod extensions;
 mod files;
 mod front;
 mod graphs;
+mod lock;
+#[cfg(feature = "papers")]
+mod papers;
 mod readers;
 mod request;
 mod searcher;
 mod shards;
 mod strings;
 mod text;
+mod units;
 mod vectors;
 mod walk;
 
@@ -43,10 +46,6 @@ use std::alloc::{GlobalAlloc, Layout, System};
 // Classes are frozen and `Sync`, and nothing global changes, so the module is safe without the GIL.
 #[pymodule(gil_used = false)]
 pub mod _core {
-    #[pymodule_export]
-    use super::builders::{concept_graph, concepts, fold_skeleton, select_by_concepts, skeleton_row_tokens};
-    #[pymodule_export]
-    use super::citations::{citation_candidates, citation_links, edge_alphas, pass_messages, GraphNetwork};
     #[pymodule_export]
     use super::column::Column;
     #[pymodule_export]
@@ -62,17 +61,36 @@ pub mod _core {
         pack_file, read_bytes, unpack_array, File,
     };
     #[pymodule_export]
-    use super::front::{PyDescriptions, PyFront, PyPlan};
+    use super::front::{PyDescriptions, PyFront, PyPlan, PyRequestLog};
     #[pymodule_export]
     use super::graphs::{
-        betweenness, core_count, core_numbers, fill, graph_communities, graph_layout, graph_neighbourhood,
-        induced_edges, pagerank, renumber, select_ranked, select_uniform, shortest_path, transpose,
-        weighted_graph,
+        core_count, fill, graph_communities, graph_layout, graph_neighbourhood, induced_edges, pagerank,
+        renumber, select_ranked, select_uniform, shortest_path, transpose, weighted_graph,
+    };
+    #[pymodule_export]
+    use super::lock::{lock_file, FileLock};
+    #[cfg(feature = "papers")]
+    #[pymodule_export]
+    use super::papers::builders::{
+        concept_graph, concepts, fold_skeleton, select_by_concepts, skeleton_row_tokens,
+    };
+    #[cfg(feature = "papers")]
+    #[pymodule_export]
+    use super::papers::centrality::{betweenness, core_numbers};
+    #[cfg(feature = "papers")]
+    #[pymodule_export]
+    use super::papers::citations::{
+        citation_candidates, citation_links, edge_alphas, pass_messages, GraphNetwork,
+    };
+    #[cfg(feature = "papers")]
+    #[pymodule_export]
+    use super::papers::neighbours::{
+        cooccurrence_kernels, cooccurrence_knn, keyword_means, keyword_means_by_words, knn_graph,
     };
     #[pymodule_export]
     use super::readers::{
-        decode_text, formula_part, formula_text, limit_markup, lowered_text, raised_text, read_json_lines,
-        web_page, PdfPages,
+        decode_text, formula_part, formula_text, limit_markup, lowered_text, pack_documents, raised_text,
+        read_json_lines, web_page, PdfPages,
     };
     #[pymodule_export]
     use super::request::{PyMask, PyPrinted, PyReply, PyRequest};
@@ -93,9 +111,10 @@ pub mod _core {
         stop_words, text_blocks, tokenise, vocabulary, Punkt,
     };
     #[pymodule_export]
+    use super::units::{cut_units, PyCutUnits};
+    #[pymodule_export]
     use super::vectors::{
-        cooccurrence_kernels, cooccurrence_knn, cosine_knn, embed_rows, fit_embedder, fuse_ranks,
-        keyword_means, keyword_means_by_words, kmeans, knn_graph, pack_nibbles, pack_signs, quantise_vectors,
+        cosine_knn, embed_rows, fit_embedder, fuse_ranks, kmeans, pack_nibbles, pack_signs, quantise_vectors,
         row_scores, simd_levels, vector_top_k,
     };
     #[pymodule_export]

@@ -6,15 +6,18 @@
 use crate::arrays::{strings_out, StringsOut};
 use crate::door::{long, quick, to_python, wrong, Report};
 use ketrag_base::error::{caught, Result};
-use ketrag_layout::lines::{lines_of, tex_character, Characters};
+use ketrag_layout::characters::Characters;
+use ketrag_layout::lines::{lines_of, PlacedText};
 use ketrag_layout::packed::{pack, unpack};
 use ketrag_layout::page::{split_words, Page, State, Word};
 use ketrag_layout::paragraphs::Compounds;
 use ketrag_layout::paragraphs_of_pages;
+use ketrag_layout::unmapped::tex_character;
 use ketrag_text::encodings::decode;
-use ketrag_text::json_lines::read_lines;
+use ketrag_text::json_lines::{hash_of, is_plain, read_lines};
 use ketrag_text::strings::StringsBuf;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyList};
 use std::ffi::c_void;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,9 +28,12 @@ const MOST_UNITS: i32 = 2_000_000;
 const MOST_OBJECTS: i32 = 5000;
 /// How many objects of a page without text are searched for a picture.
 const MOST_SEARCHED: i32 = 1000;
+const TEXT: i32 = 1;
 const PATH: i32 = 2;
 const IMAGE: i32 = 3;
 const FORM: i32 = 5;
+/// The mode of text that is not drawn: recognised text behind a picture.
+const INVISIBLE: i32 = 3;
 
 type Handle = *mut c_void;
 
@@ -47,22 +53,27 @@ struct Functions {
     get_type: extern "system" fn(Handle) -> i32,
     get_bounds: extern "system" fn(Handle, *mut f32, *mut f32, *mut f32, *mut f32) -> i32,
     get_colour: extern "system" fn(Handle, i32, *mut u32, *mut u32, *mut u32, *mut u32) -> i32,
+    get_origin: extern "system" fn(Handle, i32, *mut f64, *mut f64) -> i32,
+    get_text_object: extern "system" fn(Handle, i32) -> Handle,
+    get_render_mode: extern "system" fn(Handle) -> i32,
 }
 
-const NAMES: [&str; 13] = [
+const COUNT: usize = 16;
+const NAMES: [&str; COUNT] = [
     "FPDFText_CountChars", "FPDFText_GetText", "FPDFText_GetUnicode", "FPDFText_GetLooseCharBox",
     "FPDFText_GetMatrix", "FPDFText_GetFontSize", "FPDFText_GetCharAngle", "FPDFText_HasUnicodeMapError",
     "FPDFPage_CountObjects", "FPDFPage_GetObject", "FPDFPageObj_GetType", "FPDFPageObj_GetBounds",
-    "FPDFText_GetFillColor",
+    "FPDFText_GetFillColor", "FPDFText_GetCharOrigin", "FPDFText_GetTextObject",
+    "FPDFTextObj_GetTextRenderMode",
 ];
 
 impl Functions {
     /// Return the functions at the addresses of [`NAMES`], or None if one is missing.
-    fn new(addresses: [usize; 13]) -> Option<Functions> {
+    fn new(addresses: [usize; COUNT]) -> Option<Functions> {
         if addresses.contains(&0) {
             return None;
         }
-        let [a, b, c, d, e, f, g, h, i, j, k, l, m] = addresses;
+        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = addresses;
         // SAFETY: the reader passes the addresses of exactly these functions of the loaded PDFium, whose headers declare
         // these types; the library stays loaded, because pypdfium2 holds it. Function pointers are as wide as usize.
         Some(unsafe {
@@ -90,6 +101,12 @@ impl Functions {
                     usize,
                     extern "system" fn(Handle, i32, *mut u32, *mut u32, *mut u32, *mut u32) -> i32,
                 >(m),
+                get_origin: std::mem::transmute::<
+                    usize,
+                    extern "system" fn(Handle, i32, *mut f64, *mut f64) -> i32,
+                >(n),
+                get_text_object: std::mem::transmute::<usize, extern "system" fn(Handle, i32) -> Handle>(o),
+                get_render_mode: std::mem::transmute::<usize, extern "system" fn(Handle) -> i32>(p),
             }
         })
     }
@@ -141,6 +158,24 @@ impl OpenPage<'_> {
     }
 }
 
+impl OpenPage<'_> {
+    /// Return left, top, right, bottom of the objects of a page whose kind passes.
+    fn bounds_of(&self, passes: impl Fn(i32) -> bool) -> Vec<[f32; 4]> {
+        if (self.functions.count_objects)(self.page) > MOST_OBJECTS {
+            return Vec::new();
+        }
+        let bounds = |object: Handle| {
+            let [mut left, mut bottom, mut right, mut top] = [0.0; 4];
+            let is_known = (self.functions.get_bounds)(
+                object, &raw mut left, &raw mut bottom, &raw mut right, &raw mut top,
+            );
+            (is_known != 0).then_some([left, top, right, bottom])
+        };
+        let is_wanted = |object: &Handle| passes((self.functions.get_type)(*object));
+        self.objects(MOST_OBJECTS).filter(is_wanted).filter_map(bounds).collect()
+    }
+}
+
 impl Characters for OpenPage<'_> {
     fn units(&self) -> &[u32] {
         &self.units
@@ -162,6 +197,12 @@ impl Characters for OpenPage<'_> {
         (self.functions.get_font_size)(self.text, at as i32)
     }
 
+    fn origin(&self, at: usize) -> [f64; 2] {
+        let [mut x, mut y] = [0.0; 2];
+        (self.functions.get_origin)(self.text, at as i32, &raw mut x, &raw mut y);
+        [x, y]
+    }
+
     fn angle(&self, at: usize) -> f32 {
         (self.functions.get_angle)(self.text, at as i32)
     }
@@ -171,19 +212,17 @@ impl Characters for OpenPage<'_> {
     }
 
     fn paths(&self) -> Vec<[f32; 4]> {
-        let count = (self.functions.count_objects)(self.page);
-        if !(5..=MOST_OBJECTS).contains(&count) {
+        if (self.functions.count_objects)(self.page) < 5 {
             return Vec::new();
         }
-        let bounds = |object: Handle| {
-            let [mut left, mut bottom, mut right, mut top] = [0.0; 4];
-            let is_known = (self.functions.get_bounds)(
-                object, &raw mut left, &raw mut bottom, &raw mut right, &raw mut top,
-            );
-            (is_known != 0).then_some([left, top, right, bottom])
-        };
-        let is_path = |object: &Handle| (self.functions.get_type)(*object) == PATH;
-        self.objects(MOST_OBJECTS).filter(is_path).filter_map(bounds).collect()
+        self.bounds_of(|kind| kind == PATH)
+    }
+
+    fn backgrounds(&self) -> Vec<[f32; 4]> {
+        if (self.functions.count_objects)(self.page) > MOST_OBJECTS {
+            return vec![[f32::MIN, f32::MAX, f32::MAX, f32::MIN]]; // not searched: all text counts as seen
+        }
+        self.bounds_of(|kind| kind != TEXT)
     }
 
     fn is_white(&self, at: usize) -> bool {
@@ -191,7 +230,11 @@ impl Characters for OpenPage<'_> {
         let is_known = (self.functions.get_colour)(
             self.text, at as i32, &raw mut red, &raw mut green, &raw mut blue, &raw mut alpha,
         );
-        is_known != 0 && (alpha == 0 || red.min(green).min(blue) >= 250)
+        let is_white = is_known != 0 && (alpha == 0 || red.min(green).min(blue) >= 250);
+        is_white || {
+            let object = (self.functions.get_text_object)(self.text, at as i32);
+            !object.is_null() && (self.functions.get_render_mode)(object) == INVISIBLE
+        }
     }
 
     fn has_picture(&self) -> bool {
@@ -226,19 +269,19 @@ fn name_state(page: &Page) -> &'static str {
 #[pymethods]
 impl PdfPages {
     #[new]
-    fn new(functions: [usize; 13]) -> PyResult<PdfPages> {
+    fn new(functions: [usize; COUNT]) -> PyResult<PdfPages> {
         let functions = Functions::new(functions).ok_or_else(|| wrong("a function of PDFium is missing"))?;
         Ok(PdfPages { functions, pages: Mutex::default(), compounds: Mutex::default() })
     }
 
     /// Return the names of the functions of PDFium whose addresses a new object needs.
     #[staticmethod]
-    fn functions() -> [&'static str; 13] {
+    fn functions() -> [&'static str; COUNT] {
         NAMES
     }
 
     /// Add an open page of PDFium and return its state. `page` and `text_page` are its handles, which stay open during
-    /// the call.
+    /// the call. `texts` are added to the page: left, top, right and bottom in coordinates of the file, and the text.
     fn add(
         &self,
         page: usize,
@@ -246,11 +289,15 @@ impl PdfPages {
         width: f64,
         height: f64,
         rotation: u16,
+        texts: Vec<PlacedText>,
     ) -> PyResult<&'static str> {
         if page == 0 || text_page == 0 {
             return Err(wrong("the page is closed"));
         }
-        let read = || Ok(lines_of(&OpenPage::new(&self.functions, page, text_page), width, height, rotation));
+        let read = || {
+            let open = OpenPage::new(&self.functions, page, text_page);
+            Ok(lines_of(&open, width, height, rotation, &texts))
+        };
         let page = caught(read).map_err(to_python)?;
         let state = name_state(&page);
         lock(&self.pages).push(page);
@@ -409,8 +456,8 @@ pub fn decode_text(py: Python<'_>, data: &[u8], declared: Option<&str>) -> PyRes
 }
 
 type Texts<'py> = (Bound<'py, PyList>, StringsOut);
-/// Number of documents before the line, its number, and its bytes.
-type Left<'py> = (usize, usize, Bound<'py, PyBytes>);
+/// Number of documents before the line, its number, its bytes, and whether it certainly is not JSON.
+type Left<'py> = (usize, usize, Bound<'py, PyBytes>, bool);
 type Read<'py> = (Texts<'py>, Texts<'py>, Texts<'py>, Bound<'py, PyList>, Vec<Left<'py>>, usize);
 
 fn texts_out<'py>(py: Python<'py>, texts: StringsBuf) -> PyResult<Texts<'py>> {
@@ -427,9 +474,44 @@ pub fn read_json_lines<'py>(py: Python<'py>, block: &[u8], name: &str, first: us
     let left = found
         .left
         .iter()
-        .map(|left| (left.before, first + left.line, PyBytes::new(py, &block[left.start..left.end])))
+        .map(|left| {
+            (left.before, first + left.line, PyBytes::new(py, &block[left.start..left.end]), left.is_bad)
+        })
         .collect();
     let hashes = PyList::new(py, found.hashes.iter().map(|hash| PyBytes::new(py, hash)))?;
     let (ids, titles) = (texts_out(py, found.ids)?, texts_out(py, found.titles)?);
     Ok((ids, titles, texts_out(py, found.texts)?, hashes, left, found.lines))
+}
+
+type Columns = (StringsOut, StringsOut, StringsOut, StringsOut);
+
+/// Return the ids, titles, texts and metadata of documents, packed, and their hashes; None if one of them must be changed before
+/// it is stored. `locators` has "" for a document without any.
+#[pyfunction]
+pub fn pack_documents<'py>(
+    py: Python<'py>,
+    ids: Vec<PyBackedStr>,
+    titles: Vec<PyBackedStr>,
+    texts: Vec<PyBackedStr>,
+    metadata: Vec<PyBackedStr>,
+    locators: Vec<PyBackedStr>,
+) -> PyResult<Option<(Columns, Bound<'py, PyList>)>> {
+    let count = ids.len();
+    if [&titles, &texts, &metadata, &locators].iter().any(|column| column.len() != count) {
+        return Err(wrong("the columns of documents must have equal length"));
+    }
+    if !(0..count).all(|i| is_plain(&ids[i], &titles[i], &texts[i])) {
+        return Ok(None);
+    }
+    let hashes = (0..count).map(|i| {
+        let parts = [&ids[i], &titles[i], &texts[i], &metadata[i], &locators[i]].map(|part| part.as_bytes());
+        PyBytes::new(py, &hash_of(parts[..if parts[4].is_empty() { 4 } else { 5 }].iter().copied()))
+    });
+    let hashes = PyList::new(py, hashes.collect::<Vec<_>>())?;
+    let [ids, titles, texts, metadata] = [ids, titles, texts, metadata].map(|column| {
+        let mut packed = StringsBuf::default();
+        column.iter().for_each(|text| packed.push(text));
+        strings_out(packed)
+    });
+    Ok(Some(((ids, titles, texts, metadata), hashes)))
 }

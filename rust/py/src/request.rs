@@ -2,6 +2,7 @@
 
 use crate::arrays::Array;
 use crate::door::{to_python, wrong};
+use crate::extensions::EXTENSIONS;
 use ketrag_base::sparse::Mask;
 use ketrag_core::assemble::{Reply, Request, Share};
 use ketrag_core::channels::{Options, Printed, Value};
@@ -84,6 +85,7 @@ impl PyRequest {
             top,
             (policy, oversize),
             mask.map(|mask| mask.0.clone()),
+            &EXTENSIONS,
         );
         let inner = inner.and_then(|inner| inner.once(once).min_score(min_score)).map_err(to_python)?;
         Ok(Self { inner, deadline: deadline.min(AGES) })

@@ -3,6 +3,7 @@
 use super::arrays::{Array, Matrix, Out};
 use super::context_json::printed_place;
 use super::door::{long, of_index, quick, to_python, wrong, Report};
+use super::extensions::EXTENSIONS;
 use super::files::FileIn;
 use super::request::{PyMask, PyReply, PyRequest, AGES};
 use ketrag_base::error::Result;
@@ -91,7 +92,7 @@ impl PySearcher {
         let files = files.collect::<Result<Vec<_>>>().map_err(to_python)?;
         let inner = quick(py, || {
             let arrays = Arrays::new(files, by_blocks);
-            Searcher::open(arrays, Encoding::by_name(encoding)?, language)
+            Searcher::open(arrays, Encoding::by_name(encoding)?, language, &EXTENSIONS)
         })
         .map_err(|e| of_index(py, e))?;
         Ok(Self { inner })
@@ -103,7 +104,7 @@ impl PySearcher {
     }
 
     /// Return for each channel the part that the generation lacks, or None.
-    fn missing(&self) -> BTreeMap<&'static str, Option<&'static str>> {
+    fn missing(&self) -> BTreeMap<String, Option<&'static str>> {
         self.inner.missing()
     }
 

@@ -7,14 +7,17 @@ use super::request::{PyMask, PyRequest, AGES};
 use super::searcher::PySearcher;
 use ketrag_base::error::Result;
 use ketrag_base::progress::Progress;
+use ketrag_core::assemble::Searcher;
 use ketrag_core::channels::Question;
 use ketrag_core::rank::links_weights::Whole;
 use ketrag_core::shards::bundle::Bundle;
 use ketrag_core::shards::candidates::{candidates, Weighting};
 use ketrag_core::shards::lookup::{looked_up, Leads, Limits, Node, Seed};
 use ketrag_core::shards::terms::{languages_of, summed, totals, Frequencies, Terms};
-use ketrag_core::shards::union::{weights_of, Preferred, Union};
+use ketrag_core::shards::union::{weights_of, Masks, Preferred, Union};
+use ketrag_core::shards::wire;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -142,6 +145,17 @@ impl PyBundle {
     fn units(&self) -> Vec<u32> {
         self.0.units.clone()
     }
+
+    /// Return the bundle as bytes, for another process.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &wire::encode(&self.0))
+    }
+
+    /// Return the bundle that `to_bytes` has written. Raises InputError for any other bytes.
+    #[staticmethod]
+    fn from_bytes(data: &[u8]) -> PyResult<Self> {
+        wire::decode(data).map(Self).map_err(to_python)
+    }
 }
 
 /// Candidates of several shards as one collection.
@@ -167,9 +181,24 @@ impl PyUnion {
         Ok(Self(made?))
     }
 
+    /// Join all units of some shards, numbered in this order, for any number of queries.
+    #[staticmethod]
+    #[pyo3(signature = (shards, *, seconds=None))]
+    fn complete(py: Python<'_>, shards: Vec<PyRef<'_, PyShard>>, seconds: Option<f64>) -> PyResult<Self> {
+        let progress = progress_of(seconds)?;
+        let searchers: Vec<&Searcher> = shards.iter().map(|shard| &shard.0.get().inner).collect();
+        quick(py, || Union::complete(&searchers, &progress)).map(Self).map_err(|e| of_index(py, e))
+    }
+
+    /// Return the number of units.
+    fn __len__(&self) -> usize {
+        self.0.origins.len()
+    }
+
     /// Return the best `count` units as (shards, units, scores, relevance, nothing_fits). `preferred` are pairs of a shard
-    /// and a unit that come first among the best `depth` units.
-    #[pyo3(signature = (request, question, count, *, preferred=Vec::new(), depth=0, vector=None))]
+    /// and a unit that come first among the best `depth` units. `masks` are the filters of shards whose units were
+    /// all joined.
+    #[pyo3(signature = (request, question, count, *, preferred=Vec::new(), depth=0, masks=Vec::new(), vector=None))]
     fn rank(
         &self,
         py: Python<'_>,
@@ -178,12 +207,17 @@ impl PyUnion {
         count: usize,
         preferred: Vec<(u32, u32)>,
         depth: usize,
+        masks: Vec<(u32, PyRef<'_, PyMask>)>,
         vector: Option<Array<'_, f32>>,
     ) -> PyResult<RankedOut> {
         let preferred = Preferred { units: preferred.into_iter().collect(), depth };
         let question = Question { text: question, vector: vector.as_deref(), ..Question::default() };
         let progress = Progress::with_deadline(Instant::now() + request.deadline);
-        let found = quick(py, || self.0.rank(&request.inner, question, count, &preferred, &progress))?;
+        let masks: Vec<_> = masks.iter().map(|(shard, mask)| (*shard, mask.0.clone())).collect();
+        let found = quick(py, || {
+            let masks: Masks<'_> = masks.iter().map(|(shard, mask)| (*shard, &**mask)).collect();
+            self.0.rank(&request.inner, question, count, (&preferred, &masks), &progress)
+        })?;
         let (shards, units) = found.origins.iter().map(|one| (one.shard, one.unit)).unzip();
         Ok((shards, units, found.scores, found.relevance, found.nothing_fits))
     }

@@ -152,16 +152,8 @@ pub fn corpus<'py>(
     marks: Option<Matrix<'py, u32>>,
     report: Report<'_, '_>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let language = settled(Choice::by_name(language))?;
-    let marks = marks.as_ref().map_or(Ok(&[][..]), |marks| marks.rows_of::<5>("marks"))?;
-    let cut = match cut {
-        "sentences" => Cut::Sentences { max_tokens: tokens },
-        "windows" => Cut::Windows { tokens, overlap },
-        other => return Err(wrong(format!("cut must be sentences or windows, not {other:?}"))),
-    };
-    let encoding = settled(Encoding::by_name(encoding))?;
-    let splitter = settled(Splitter::by_name(splitter))?;
-    let settings = CorpusSettings { cut, splits, encoding, splitter, language };
+    let marks = marks_of(marks.as_ref())?;
+    let settings = corpus_settings(cut, tokens, overlap, splits, encoding, splitter, language)?;
     let built = long(py, report, |progress| {
         build_corpus(titles.view()?, texts.view()?, marks, &settings, threads, progress)
     })?;
@@ -183,6 +175,32 @@ pub fn corpus<'py>(
     out.set_item("sent_span", pairs_out(built.sent_span))?;
     out.set_item("sent_title", Out(built.sent_title))?;
     Ok(out)
+}
+
+/// Return the rows of `marks`: row, start, end, number of the kind, and value of each.
+pub fn marks_of<'a>(marks: Option<&'a Matrix<'_, u32>>) -> PyResult<&'a [[u32; 5]]> {
+    marks.map_or(Ok(&[][..]), |marks| marks.rows_of::<5>("marks"))
+}
+
+/// Return the settings by which texts are cut.
+pub fn corpus_settings(
+    cut: &str,
+    tokens: usize,
+    overlap: usize,
+    splits: u32,
+    encoding: &str,
+    splitter: &str,
+    language: &str,
+) -> PyResult<CorpusSettings> {
+    let language = settled(Choice::by_name(language))?;
+    let cut = match cut {
+        "sentences" => Cut::Sentences { max_tokens: tokens },
+        "windows" => Cut::Windows { tokens, overlap },
+        other => return Err(wrong(format!("cut must be sentences or windows, not {other:?}"))),
+    };
+    let encoding = settled(Encoding::by_name(encoding))?;
+    let splitter = settled(Splitter::by_name(splitter))?;
+    Ok(CorpusSettings { cut, splits, encoding, splitter, language })
 }
 
 type BlockOut = (&'static str, (usize, usize), u32, (usize, usize), (usize, usize));

@@ -5,8 +5,9 @@ use crate::application::{Application, Applications, Exchange};
 use crate::limits::respond;
 use crate::queue::Job;
 use crate::reply::{Busy, Reply};
-use crate::request::{plain_body, plain_head, Plain};
+use crate::request::{plain_body, plain_head, Plain, PATH};
 use crate::request_body::{Request, LINGER};
+use crate::request_log::Entry;
 use crate::shared::Shared;
 use crate::worker::compute;
 use hyper::body::Incoming;
@@ -69,11 +70,26 @@ impl Client {
         // If a body does not arrive soon, the application handles it and words the error.
         let mut body = Request::new(body, read / 4);
         let mut late = None;
-        if let Some(length) = plain_head(&head, &self.shared.rules) {
+        if let Some((length, holder)) = plain_head(&head, &self.shared.rules) {
             let bytes = body.whole(length).await;
-            if let Some(plain) = bytes.and_then(|bytes| plain_body(&bytes, &self.shared.rules)) {
+            if let Some(plain) = bytes.and_then(|bytes| plain_body(&bytes, &self.shared.rules, &holder)) {
+                let (arrived, log) = (Instant::now(), self.shared.limits.log.as_ref());
+                let question = log.filter(|log| log.has_questions()).map(|_| plain.question.clone());
                 match self.retrieve(plain).await {
-                    Outcome::Replied(response) => return response.map(|reply| reply.hold(busy, sent)),
+                    Outcome::Replied(response) => {
+                        if let Some(log) = log {
+                            log.add(&Entry {
+                                user: &holder.name,
+                                method: "POST",
+                                path: PATH,
+                                status: response.status().as_u16(),
+                                took: arrived.elapsed(),
+                                question: question.as_deref(),
+                                may_be_slow: true,
+                            });
+                        }
+                        return response.map(|reply| reply.hold(busy, sent));
+                    }
                     Outcome::Passed(over) => late = over,
                 }
             }

@@ -1,5 +1,6 @@
 //! The front: it accepts connections until it is stopped, and hyper serves them.
 
+use crate::access::{Holder, TokenDigest};
 use crate::application::Applications;
 use crate::backend::Backend;
 use crate::cache::Cache;
@@ -122,6 +123,11 @@ impl Front {
     /// Drop all plans and cached replies, because an index has changed.
     pub fn forget(&self) {
         self.shared.forget();
+    }
+
+    /// Replace the holders of tokens; `None`: no token is needed.
+    pub fn set_holders(&self, holders: Option<Vec<(TokenDigest, Holder)>>) {
+        self.shared.rules.access.replace(holders);
     }
 
     /// Return all counts, in the order of [`Counters::all`].

@@ -6,10 +6,11 @@
 //! request from another site's page, another path) goes to the application, so error messages and rules are
 //! in one place.
 //!
-//! [`request`] recognises plain requests, [`queue`] holds waiting requests, `worker` answers them, `client`
+//! [`request`] recognises plain requests of those who have [`access`], [`queue`] holds waiting requests, `worker` answers them, `client`
 //! passes the others to `application`, `socket` and `reply` keep the time limits of clients, and [`front`]
-//! accepts connections.
+//! accepts connections. [`request_log`] has a line for each request.
 
+pub mod access;
 mod application;
 pub mod backend;
 pub mod cache;
@@ -23,10 +24,13 @@ pub mod queue;
 mod reply;
 pub mod request;
 mod request_body;
+pub mod request_log;
 mod shared;
 mod worker;
 
+pub use access::{Access, Holder};
 pub use backend::{Answer, Backend, Model, Plan};
 pub use front::Front;
 pub use limits::{Errors, Limits, Whole};
 pub use request::Rules;
+pub use request_log::{RequestLog, Style};

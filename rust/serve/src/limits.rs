@@ -1,9 +1,11 @@
 //! The limits of a front, and the replies that it sends without the application.
 
 use crate::reply::Reply;
+use crate::request_log::RequestLog;
 use hyper::header::HeaderMap;
 use hyper::{Response, StatusCode};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Sizes are in bytes.
@@ -29,6 +31,8 @@ pub struct Limits {
     pub errors: Errors,
     /// A new file for the counts; without it they are in memory.
     pub counts: Option<PathBuf>,
+    /// The log of requests that the front answers itself.
+    pub log: Option<Arc<RequestLog>>,
 }
 
 /// Error replies for cases in which the application cannot reply, in the application's wording.

@@ -1,23 +1,26 @@
 //! Recognition of plain requests, which the core can answer without any decision by the application.
 
+use crate::access::{Access, Holder};
 use hyper::header::{
     HeaderName, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, TRANSFER_ENCODING, UPGRADE,
 };
 use hyper::http::request::Parts;
 use hyper::Method;
 use serde_json::{Map, Value};
+use std::sync::Arc;
 
-const PATH: &str = "/v1/retrieve";
+pub const PATH: &str = "/v1/retrieve";
+const ALLOW: &str = "allow";
 /// Maximum bytes of the body of a plain request.
 const MOST: usize = 65_536;
 
 /// The conditions for a plain request.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct Rules {
     /// Names and addresses that `Host` may have, in lower case; `None` allows all.
     pub hosts: Option<Vec<String>>,
-    /// The token that requests must send.
-    pub token: Option<String>,
+    /// The callers that may query, by the token that requests must send.
+    pub access: Access,
     /// Maximum bytes of a body.
     pub body: usize,
     /// Maximum characters of a question.
@@ -32,13 +35,14 @@ pub struct Rules {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plain {
     pub question: String,
-    /// All fields except the question and the deadline, as JSON with sorted names.
+    /// All fields except the question and the deadline, as JSON with sorted names; `allow` is the condition on the
+    /// documents that the holder of the token may see.
     pub fields: String,
     pub seconds: f64,
 }
 
-/// Return the length of the body if the head belongs to a plain request.
-pub fn plain_head(head: &Parts, rules: &Rules) -> Option<usize> {
+/// Return the length of the body and the holder of the token if the head belongs to a plain request.
+pub fn plain_head(head: &Parts, rules: &Rules) -> Option<(usize, Arc<Holder>)> {
     let has_path = head.uri.authority().is_none() && head.uri.path_and_query().is_some_and(|uri| uri == PATH);
     let odd = [ORIGIN, TRANSFER_ENCODING, UPGRADE].iter().any(|name| head.headers.contains_key(name));
     if head.method != Method::POST || !has_path || odd {
@@ -48,18 +52,15 @@ pub fn plain_head(head: &Parts, rules: &Rules) -> Option<usize> {
     if rules.hosts.as_ref().is_some_and(|hosts| !hosts.iter().any(|known| known.eq_ignore_ascii_case(name))) {
         return None;
     }
-    if let Some(token) = &rules.token {
-        let sent = single(head, AUTHORIZATION)?.strip_prefix("Bearer ")?;
-        if !equal(sent.as_bytes(), token.as_bytes()) {
-            return None;
-        }
-    }
+    let sent = single(head, AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
+    let holder = rules.access.reader(sent)?;
     if head.headers.contains_key(CONTENT_TYPE) {
         let kind = single(head, CONTENT_TYPE)?.split(';').next().unwrap_or_default().trim();
         let is_json = ["", "application/json", "text/json"].iter().any(|k| kind.eq_ignore_ascii_case(k));
         is_json.then_some(())?;
     }
-    single(head, CONTENT_LENGTH)?.parse().ok().filter(|&length| length <= MOST.min(rules.body))
+    let length = single(head, CONTENT_LENGTH)?.parse().ok().filter(|&length| length <= MOST.min(rules.body));
+    length.map(|length| (length, holder))
 }
 
 /// Return the text of a header that occurs exactly once.
@@ -78,14 +79,8 @@ fn host_name(host: &str) -> Option<&str> {
     (port.bytes().all(|b| b.is_ascii_digit()) && (rest.is_empty() || rest.starts_with(':'))).then_some(name)
 }
 
-/// Compare two secrets in time that depends only on their lengths.
-fn equal(a: &[u8], b: &[u8]) -> bool {
-    let different = a.iter().zip(b).fold(0, |all, (x, y)| std::hint::black_box(all | (x ^ y)));
-    a.len() == b.len() && different == 0
-}
-
 /// Return the request of a body, if it is plain.
-pub fn plain_body(body: &[u8], rules: &Rules) -> Option<Plain> {
+pub fn plain_body(body: &[u8], rules: &Rules, holder: &Holder) -> Option<Plain> {
     let mut fields: Map<String, Value> = serde_json::from_slice(body).ok()?;
     let Some(Value::String(question)) = fields.remove("question") else { return None };
     let blank = question.chars().all(|c| c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c));
@@ -106,6 +101,12 @@ pub fn plain_body(body: &[u8], rules: &Rules) -> Option<Plain> {
     if !is_literal && rules.has_marks.is_some_and(|has_marks| has_marks(&question)) {
         return None;
     }
+    if fields.contains_key(ALLOW) {
+        return None; // no request has this field
+    }
+    if !holder.allow.is_empty() {
+        fields.insert(ALLOW.into(), Value::String(holder.allow.clone()));
+    }
     let fields = serde_json::to_string(&fields).ok()?;
     Some(Plain { question, fields, seconds })
 }
@@ -114,11 +115,12 @@ pub fn plain_body(body: &[u8], rules: &Rules) -> Option<Plain> {
 mod tests {
     use super::*;
     use hyper::Request;
+    use sha2::{Digest, Sha256};
 
     fn rules() -> Rules {
         Rules {
             hosts: Some(vec!["localhost".into(), "::1".into()]),
-            token: None,
+            access: Access::default(),
             body: 1_000_000,
             question: 20_000,
             seconds: 30.0,
@@ -140,7 +142,7 @@ mod tests {
     }
 
     fn body(text: &str) -> Option<Plain> {
-        plain_body(text.as_bytes(), &rules())
+        plain_body(text.as_bytes(), &rules(), &Holder::default())
     }
 
     const HOST: (&str, &str) = ("host", "localhost:8765");
@@ -148,7 +150,7 @@ mod tests {
     #[test]
     fn a_plain_request() {
         let headers = [HOST, ("content-type", "Application/JSON; charset=utf-8"), ("content-length", "17")];
-        assert_eq!(plain_head(&head("POST", "/v1/retrieve", &headers), &rules()), Some(17));
+        assert_eq!(plain_head(&head("POST", "/v1/retrieve", &headers), &rules()).unwrap().0, 17);
         let plain =
             body(r#"{"question": "a", "mode": "bm25", "budget": 60, "top": null, "deadline": 2}"#).unwrap();
         assert_eq!((plain.question.as_str(), plain.seconds), ("a", 2.0));
@@ -196,6 +198,7 @@ mod tests {
             r#"{"question": "\ud800"}"#,
             r#"{"question": "a", "questions": ["b"]}"#,
             r#"{"question": "a", "filter": {"a": 1}}"#,
+            r#"{"question": "a", "allow": "team=red"}"#,
             r#"{"question": "\"a\""}"#,
             r#"{"question": "\"a\"", "literal": false}"#,
             r#"{"question": "a", "deadline": 0}"#,
@@ -214,13 +217,23 @@ mod tests {
 
     #[test]
     fn a_token_is_compared_as_a_whole() {
-        let rules = Rules { token: Some("secret".into()), ..rules() };
+        let digest = Sha256::digest(b"secret").into();
+        let anna = Holder { name: "anna".into(), allow: "team=red".into(), reads: true };
+        let rules = Rules { access: Access::of(Some(vec![(digest, anna)])), ..rules() };
         let with = |value: &str| is_plain(&[HOST, ("authorization", value)], &rules);
         assert!(with("Bearer secret"));
         assert!(!is_plain(&[HOST], &rules));
         for wrong in ["", "Bearer secre", "Bearer secrets", "secret"] {
             assert!(!with(wrong), "{wrong}");
         }
+    }
+
+    #[test]
+    fn the_rights_of_a_holder_are_part_of_the_fields() {
+        let anna = Holder { name: "anna".into(), allow: "team=red".into(), reads: true };
+        let plain = plain_body(br#"{"question": "a", "top": 3}"#, &rules(), &anna).unwrap();
+        assert_eq!(plain.fields, r#"{"allow":"team=red","top":3}"#);
+        assert_eq!(plain_body(br#"{"question": "a", "allow": "team=blue"}"#, &rules(), &anna), None);
     }
 
     #[test]

@@ -52,6 +52,16 @@ fn add_code(text: &str, span: Span, heads: usize, blocks: &mut Vec<Block>) {
     }
 }
 
+/// Return the start of the line of an offset if only blanks are between, not before `from`; else the offset.
+fn line_start(text: &str, from: usize, at: usize) -> usize {
+    let start = from + text[from..at].trim_end_matches([' ', '\t']).len();
+    if start == 0 || text[..start].ends_with('\n') {
+        start
+    } else {
+        at
+    }
+}
+
 /// Set `next`, assign every non-blank stretch to the innermost block after it, and extend containers over
 /// their contents.
 fn complete(text: &str, from: usize, blocks: &mut Vec<Block>) {
@@ -71,6 +81,9 @@ fn complete(text: &str, from: usize, blocks: &mut Vec<Block>) {
             if block.kind == Kind::Table {
                 // The first cells of its first row may be empty.
                 span.0 = at + text[at..span.0].trim_end_matches('\t').len();
+            } else if block.kind == Kind::Code && block.parent == NONE && span.0 < span.1 {
+                // The first line keeps its indentation, as all others do.
+                span.0 = line_start(text, at, span.0);
             }
             block.span = span;
             at = end;

@@ -5,7 +5,7 @@
 
 /// Return whether two adjacent characters belong to one piece.
 #[inline]
-fn is_inside(before: char, c: char) -> bool {
+pub(crate) fn is_inside(before: char, c: char) -> bool {
     is_attached(c) || matches!(before as u32, 0x0E40..=0x0E44 | 0x0EC0..=0x0EC4)
 }
 

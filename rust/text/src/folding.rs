@@ -1,6 +1,6 @@
 //! Accent folding and sets of words, which the analysis of every language uses.
 
-use crate::clusters::is_attached;
+use crate::clusters::{is_attached, is_inside};
 use crate::interner::Interner;
 use unicode_normalization::char::{canonical_combining_class, decompose_compatible};
 use unicode_normalization::UnicodeNormalization;
@@ -35,8 +35,20 @@ pub fn is_unspaced(c: char) -> bool {
         | 0xF900..=0xFAFF | 0xFF66..=0xFF9F | 0x1AFF0..=0x1B16F | 0x20000..=0x3FFFF)
 }
 
+/// Return whether a text is a single piece of a script without spaces: a character, or a syllable (see `clusters`).
+pub fn is_piece(text: &str) -> bool {
+    let following = || text.chars().skip(1);
+    text.starts_with(is_unspaced) && text.chars().zip(following()).all(|(before, c)| is_inside(before, c))
+}
+
+/// The sign "№" is not part of a word; its decomposition "No" would be.
+pub(crate) const NUMERO: char = '№';
+
 /// Return the bytes that a character has in the folded text.
 pub(crate) fn folded_size(c: char) -> usize {
+    if c == NUMERO {
+        return c.len_utf8();
+    }
     let mut size = 0;
     decompose_compatible(c, |part| {
         if let Some(letters) = base_letters(part) {
@@ -48,10 +60,25 @@ pub(crate) fn folded_size(c: char) -> usize {
     size
 }
 
+/// The zeros of digits that people also write in ASCII: Arabic, Persian, those of Indic scripts, Thai, Lao, Burmese, Khmer.
+const ZEROS: [u32; 15] = [
+    0x660, 0x6F0, 0x966, 0x9E6, 0xA66, 0xAE6, 0xB66, 0xBE6, 0xC66, 0xCE6, 0xD66, 0xE50, 0xED0, 0x1040, 0x17E0,
+];
+const DIGITS: [&str; 10] = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
+
 /// Return the plain letters for a Latin letter whose mark is a part of it, and which has no decomposition in Unicode:
-/// what people type who lack the key.
+/// what people type who lack the key. Digits of other scripts become those of ASCII.
 pub(crate) fn base_letters(c: char) -> Option<&'static str> {
     Some(match c {
+        // Persian and Urdu keyboards have other letters for these than Arabic ones.
+        'ی' => "ي",
+        'ک' => "ك",
+        'ہ' => "ه",
+        '\u{660}'..='\u{17E9}' => {
+            let after = ZEROS.partition_point(|&zero| zero <= c as u32);
+            let zero = ZEROS[after.checked_sub(1)?];
+            return DIGITS.get((c as u32 - zero) as usize).copied();
+        }
         'ß' => "ss",
         'ẞ' => "SS",
         'æ' => "ae",
@@ -79,6 +106,8 @@ pub(crate) fn base_letters(c: char) -> Option<&'static str> {
         'Ɓ' => "B",
         'ƙ' => "k",
         'Ƙ' => "K",
+        // The okina of Hawaiian, and the marks of transliterated Arabic and Hebrew: people leave them out.
+        '\u{2bb}'..='\u{2bc}' | '\u{2be}'..='\u{2bf}' => "",
         _ => return None,
     })
 }
@@ -100,6 +129,11 @@ pub fn fold_into(text: &str, out: &mut String) {
         out.push_str(&rest[..at]);
         let mut chars = rest[at..].chars();
         if let Some(c) = chars.next() {
+            if c == NUMERO {
+                out.push(c);
+                rest = chars.as_str();
+                continue;
+            }
             decompose_compatible(c, |part| {
                 if let Some(letters) = base_letters(part) {
                     out.push_str(letters);
@@ -153,6 +187,8 @@ mod tests {
             ("ё", "е"),
             ("ที่ดู", "ที่ดู"),
             ("Łódź ĐØß ığdır", "Lodz DOss igdir"),
+            ("٣٤٥ १२३ ๒๕๖๗ ۰۹ ك", "345 123 2567 09 ك"),
+            ("علی کتاب Hawaiʻi №5", "علي كتاب Hawaii №5"),
         ] {
             let mut out = String::from("и");
             fold_into(text, &mut out);

@@ -74,11 +74,14 @@ pub enum Link {
 /// characters that begin with a letter, because "e.g.", "U.S." and "3.14" are not identifiers, and a number with the suffix of
 /// a file: "counts_2021.csv".
 pub fn link(first: &str, gap: &str, second: &str) -> Option<Link> {
+    // "P & L" is also written "P&L".
+    let is_initial = |word: &str| word.len() == 1 && word.starts_with(|c: char| c.is_ascii_uppercase());
     let link = match gap {
         "_" | "__" => Link::Underscore,
         "." => Link::Dot,
         "-" | "\u{2010}" | "\u{200c}" => Link::Hyphen,
         "&" => Link::And,
+        " & " if is_initial(first) && is_initial(second) => Link::And,
         "@" => Link::At,
         "/" => Link::Slash,
         _ => return None,

@@ -43,6 +43,8 @@ pub struct Left {
     pub line: usize,
     pub start: usize,
     pub end: usize,
+    /// Whether the line certainly is not JSON in UTF-8. If not, the caller finds out.
+    pub is_bad: bool,
 }
 
 /// Read whole lines. A document without an id is named after its line: `name(line)`, from 0 on.
@@ -66,13 +68,45 @@ pub fn read_lines(block: &[u8], name: impl Fn(usize) -> String) -> Documents {
         out.lines += 1;
         if !line.iter().all(|byte| b" \t\n\r\x0b\x0c".contains(byte)) {
             match read_line(line) {
-                Some(record) => out.add(&record, || name(at)),
-                None => out.left.push(Left { before: out.hashes.len(), line: at, start, end }),
+                Ok(record) => out.add(&record, || name(at)),
+                Err(is_bad) => out.left.push(Left { before: out.hashes.len(), line: at, start, end, is_bad }),
             }
         }
         start = end;
     }
     out
+}
+
+/// Return the hash of a document: of its id, title, text and metadata, and of its locators if it has any.
+///
+/// ```
+/// use ketrag_text::json_lines::hash_of;
+///
+/// assert_ne!(hash_of([b"a".as_slice(), b"bc"]), hash_of([b"ab".as_slice(), b"c"]));
+/// ```
+pub fn hash_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> [u8; HASH] {
+    let mut hasher = Params::new().hash_length(HASH).to_state();
+    for part in parts {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    let mut hash = [0; HASH];
+    hash.copy_from_slice(hasher.finalize().as_bytes());
+    hash
+}
+
+/// Return whether a document can be stored as it is: it has an id, a text that is not blank, and no long title.
+///
+/// ```
+/// use ketrag_text::json_lines::is_plain;
+///
+/// assert!(is_plain("a", "", "one") && !is_plain("", "", "one") && !is_plain("a", "", " \u{1f}"));
+/// ```
+#[must_use]
+pub fn is_plain(id: &str, title: &str, text: &str) -> bool {
+    let has_zero = [id, title, text].iter().any(|text| text.contains('\0'));
+    let is_long = title.len() > TITLE && title.chars().count() > TITLE;
+    !has_zero && !is_long && !id.is_empty() && !is_blank(text)
 }
 
 impl Documents {
@@ -83,14 +117,7 @@ impl Documents {
             _ => Cow::Owned(name()),
         };
         let title = record.title.as_deref().unwrap_or_default();
-        let mut hasher = Params::new().hash_length(HASH).to_state();
-        for part in [id.as_bytes(), title.as_bytes(), record.text.as_bytes(), METADATA] {
-            hasher.update(&(part.len() as u64).to_le_bytes());
-            hasher.update(part);
-        }
-        let mut hash = [0; HASH];
-        hash.copy_from_slice(hasher.finalize().as_bytes());
-        self.hashes.push(hash);
+        self.hashes.push(hash_of([id.as_bytes(), title.as_bytes(), record.text.as_bytes(), METADATA]));
         self.ids.push(&id);
         self.titles.push(title);
         self.texts.push(&record.text);
@@ -119,23 +146,30 @@ enum Id<'a> {
     Text(#[serde(borrow)] Cow<'a, str>),
 }
 
-/// Return the document of a line, or `None` if the line is left to the caller.
-fn read_line(line: &[u8]) -> Option<Record<'_>> {
+/// Return the document of a line; if the line is left to the caller, whether it certainly is not JSON.
+fn read_line(line: &[u8]) -> Result<Record<'_>, bool> {
     // Otherwise a list of the right values would be accepted, too.
     let is_list = line.trim_ascii_start().first() != Some(&b'{');
     let has_long_number = || line.split(|byte| !byte.is_ascii_digit()).any(|digits| digits.len() > LONG);
     let brackets = line.iter().filter(|&&byte| byte == b'[' || byte == b'{').count();
     if is_list || brackets > DEEP || (line.len() > LONG && has_long_number()) {
-        return None;
+        return Err(false);
     }
-    let record: Record<'_> = serde_json::from_slice(line).ok()?;
+    let record: Record<'_> = serde_json::from_slice(line).map_err(|error| {
+        // Python's parser also accepts escaped halves of characters, NaN and Infinity. Other lines may have bytes of
+        // another encoding, for which it is looked.
+        let is_odd = |byte: &u8| !byte.is_ascii() || *byte == 0 || b"\\NI".contains(byte);
+        (error.is_syntax() || error.is_eof()) && !line.iter().any(is_odd)
+    })?;
     let title = record.title.as_deref().unwrap_or_default();
     let ids = [&record.own, &record.id].into_iter().flatten();
-    let has_zero =
-        ids.filter_map(Id::text).chain([title, record.text.as_ref()]).any(|text| text.contains('\0'));
-    let is_long = title.len() > TITLE && title.chars().count() > TITLE;
-    let is_plain = !has_zero && !is_long && record.metadata.as_ref().is_none_or(BTreeMap::is_empty);
-    (is_plain && !is_blank(&record.text)).then_some(record)
+    let has_zero = ids.filter_map(Id::text).any(|text| text.contains('\0'));
+    let is_plain = !has_zero && record.metadata.as_ref().is_none_or(BTreeMap::is_empty);
+    if is_plain && self::is_plain(" ", title, &record.text) {
+        Ok(record)
+    } else {
+        Err(false)
+    }
 }
 
 impl Id<'_> {
@@ -236,5 +270,28 @@ mod tests {
         assert_eq!(read_lines(b"", |_| String::new()), Documents::default());
         let hash = read_lines(b"{\"_id\":\"a\",\"text\":\"x\"}", |_| String::new()).hashes[0];
         assert_eq!(hash[..4], [0xb4, 0x9f, 0x34, 0xf1]);
+    }
+
+    #[test]
+    fn lines_that_no_parser_reads_are_marked() {
+        let is_bad = |line: &str| read_lines(line.as_bytes(), |_| String::new()).left[0].is_bad;
+        for line in ["{", "{]", "{\"text\":\"a", "{\"text\":\"a\",}", "{\"text\":\"a\"} b", "{'a': 1}"] {
+            assert!(is_bad(line), "{line}");
+        }
+        // Python reads these, or another encoding may be meant, or the error is another one.
+        for line in [
+            "{\"text\":\"a\",\"b\":NaN}",
+            "{\"text\":\"a\",\"b\":-Infinity}",
+            "{\"text\":\"\\ud800\"}",
+            "{\"text\":1}",
+            "{\"a\":1}",
+            "{\"text\":\"é",
+            "{\"text\":\"a\0",
+            "[1",
+            "{}",
+            "{\"text\":\" \"}",
+        ] {
+            assert!(!is_bad(line), "{line}");
+        }
     }
 }

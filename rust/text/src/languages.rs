@@ -167,6 +167,8 @@ pub(crate) fn profile() -> &'static Profile {
 
 /// Data that is built once from the table.
 struct Built {
+    /// Snowball's English stemmer, which the keywords of English texts do not use.
+    english: Stemmer,
     stemmers: Vec<Option<Stemmer>>,
     stop_words: Vec<WordSet>,
     /// Function words as they are in the source of the list.
@@ -187,6 +189,7 @@ fn built() -> &'static Built {
             }
         }
         Built {
+            english: Stemmer::create(Algorithm::English),
             stemmers: TABLE.iter().map(Row::stemmer).collect(),
             stop_words: TABLE.iter().zip(&lists).map(|(row, list)| row.stop_words(list)).collect(),
             lists: TABLE.iter().map(listed).collect(),
@@ -292,6 +295,11 @@ impl Language {
         TABLE.iter().enumerate().map(|(at, row)| (Self(at as u8), row.script))
     }
 
+    /// Iterate over all languages, in the order of their numbers.
+    pub fn every() -> impl Iterator<Item = Self> {
+        (0..TABLE.len()).map(|at| Self(at as u8))
+    }
+
     /// Iterate over codes and names, in the order of their numbers.
     pub fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
         TABLE.iter().map(|row| (row.code, row.name))
@@ -338,6 +346,19 @@ impl Language {
         self.is_marked() && self.row().form != Whole
     }
 
+    /// Return the stem of a word that is folded and in lower case, in Latin letters. The marks that a stemmer would read are
+    /// missing, so it is only comparable with other stems of folded words. English words have stems here, too.
+    pub fn stem_without_marks(self, word: &str) -> Option<String> {
+        let stemmer = match self {
+            Self::ENGLISH => &built().english,
+            _ if self.row().script == Script::Latin => built().stemmers[usize::from(self.0)].as_ref()?,
+            _ => return None,
+        };
+        let mut stem = String::new();
+        fold_into(&stemmer.stem(word), &mut stem);
+        Some(stem)
+    }
+
     /// Append the folded stem of a lower-case word to `out`, with its marks if the language keeps them. A
     /// word that would become empty is not stemmed.
     pub(crate) fn stem_into(self, word: &str, out: &mut String) {
@@ -347,6 +368,10 @@ impl Language {
         } else if let Some(stemmer) = &built().stemmers[usize::from(self.0)] {
             match self.row().form {
                 Stem(Algorithm::Arabic) => fold_into(&stemmer.stem(&without_affixes(word)), out),
+                // The stemmer has the letters of Persian keyboards, which folding replaces.
+                Stem(Algorithm::Persian) => {
+                    fold_into(&stemmer.stem(&word.replace('ي', "ی").replace('ك', "ک")), out)
+                }
                 _ => fold_into(&stemmer.stem(word), out),
             }
         }

@@ -1,6 +1,7 @@
 //! The words of the walk: accent-folded runs of letters and digits. Their keywords exclude stop words and are
 //! stemmed ([`keywords`]).
 
+mod abbreviations;
 mod compounds;
 mod keywords;
 mod numbers;
@@ -174,7 +175,7 @@ impl Lexer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::folding::{base_letters, BREVE};
+    use crate::folding::{base_letters, BREVE, NUMERO};
     use proptest::prelude::*;
     use unicode_normalization::char::canonical_combining_class;
     use unicode_normalization::UnicodeNormalization;
@@ -185,7 +186,7 @@ mod tests {
             let mut lexer = Lexer::default();
             lexer.read(&text);
             let seen = visible(&text);
-            let parts = seen.chars().flat_map(|c| c.nfkd());
+            let parts = seen.chars().flat_map(|c| if c == NUMERO { vec![c] } else { c.nfkd().collect() });
             let marks = parts.filter(|&c| canonical_combining_class(c) == 0 || c == BREVE || is_attached(c));
             let plain = marks.map(|c| base_letters(c).map_or(c.to_string(), str::to_owned));
             let breves = plain.collect::<String>().replace("и\u{306}", "й").replace("И\u{306}", "Й");

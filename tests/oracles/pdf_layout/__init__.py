@@ -1,6 +1,7 @@
 """The layout of PDF pages in Python: an oracle for the crate `ketrag-layout`, which does the same.
 
-It reads PDFium through ctypes, with one call for each number.
+It reads PDFium through ctypes, with one call for each number. It knows no superscripts and subscripts, so the
+pages that it is given have none: `tests/unit/readers/pdf/test_levels.py` checks those.
 """
 
 from __future__ import annotations

@@ -245,7 +245,8 @@ def _plain_rows(lines: list[Line], column: int, first_number: int) -> list[TextR
             continue
         groups.append([line])
         size, height = line.size, line.bottom - line.top
-        last = twice + 0.9 * (size if 1.0 < size < height else height if height > 1.0 else 1.0)
+        # The ink of letters is lower than their size, and a value of a form may be higher than its label.
+        last = twice + (0.9 * size if 1.0 < size < height else 1.1 * max(height, 1.0))
     for group in groups:
         group.sort(key=lambda line: line.left)
     found: list[TextRow] = []

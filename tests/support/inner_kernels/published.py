@@ -16,7 +16,7 @@ from ketrag_fast.errors import InputError
 from ketrag_fast.kernels.arrays import MOST, Report, callback, count, table
 from ketrag_fast.kernels.arrays import text as checked
 from ketrag_fast.kernels.arrays import texts as checked_all
-from ketrag_fast.systems.ket_rag.reference_words import PUNKT_FILES
+from ketrag_fast.systems.papers.ket_rag.reference_words import PUNKT_FILES
 
 
 class Sentence(NamedTuple):

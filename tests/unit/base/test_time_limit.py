@@ -22,3 +22,22 @@ def test_results_and_errors_are_passed_on() -> None:
     assert in_time(lambda: [1], 5.0) == [1]
     with pytest.raises(ZeroDivisionError):
         in_time(lambda: 1 // 0, 5.0)
+
+
+def test_a_call_that_computes_gets_more_time() -> None:
+    def compute() -> int:
+        end = time.thread_time() + 0.3
+        while time.thread_time() < end:
+            pass
+        return 1
+
+    assert in_time(compute, 0.05) is None
+    assert in_time(compute, 0.05, 60.0) == 1
+
+
+def test_a_call_that_hangs_gets_no_more_time() -> None:
+    end = threading.Event()
+    begin = time.monotonic()
+    assert in_time(lambda: end.wait(60), 0.05, 50.0) is None
+    assert time.monotonic() - begin < 30
+    end.set()

@@ -218,6 +218,12 @@ def test_files_are_hashed_together_within_bounds(tmp_path: Path, monkeypatch: py
         digests = {name: made.digest_of(name) for name in paths}
         assert digests == dict(zip(paths, digests_of(list(paths.values()), None), strict=True))
         assert together == wanted, (most, size)
+    Path(paths["d.txt"]).write_text("d" * 100)
+    monkeypatch.setattr(module, "_TOGETHER_BYTES", 50)
+    together.clear()
+    made = ledger(paths, [])
+    assert [made.digest_of(name) for name in paths]
+    assert together == [["a.md", "b.MD", "d.txt"], ["c.unknown", "e.md", "f.md"]]
 
 
 def places(made: FileLedger, *names: str) -> list[int]:

@@ -72,6 +72,7 @@ NOT_KERNELS = {
     *(f"ketrag_fast.kernels.{name}" for name in ("arrays", "encoder")),
     "tests.support.inner_kernels.published",
 }
+HOMES = ("ketrag_fast.kernels.", "ketrag_fast.systems.papers.kernels", "tests.support.inner_kernels.")
 FUNCTIONS = [name for name in all_kernels.__all__ if inspect.isfunction(getattr(all_kernels, name))]
 
 
@@ -90,6 +91,7 @@ def test_every_kernel_is_accounted_for() -> None:
     modules = [
         f"{own.__name__}.{info.name}" for own in packages for info in pkgutil.iter_modules(own.__path__)
     ]
+    modules.append("ketrag_fast.systems.papers.kernels")
     assert set(modules) > NOT_KERNELS
     defined = [name for module in modules if module not in NOT_KERNELS for name in functions_of(module)]
     assert sorted(defined) == sorted(FUNCTIONS) == sorted([*ORACLES, *OTHERWISE])
@@ -99,7 +101,7 @@ def test_every_kernel_is_accounted_for() -> None:
 def test_documented(name: str) -> None:
     value = getattr(all_kernels, name)
     if inspect.isfunction(value):
-        assert value.__module__.startswith(("ketrag_fast.kernels.", "tests.support.inner_kernels."))
+        assert value.__module__.startswith(HOMES)
         assert value.__annotations__["return"]
     assert name == "NOBODY" or len(inspect.getdoc(value) or "") > 20
     assert "tuple(" not in (inspect.getdoc(value) or "").lower(), "a named tuple without words of its own"

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ketrag_fast.base.installed import install_command
 from ketrag_fast.errors import BackendMissing, IndexDamaged, IndexIncompatible, InputError
 from ketrag_fast.kernels.vectors import top_k
 from ketrag_fast.models.ann import HnswGraph, HnswMeta, StoredGraph, choose
@@ -36,7 +37,7 @@ def test_without_the_package_the_extra_is_named(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setitem(sys.modules, "hnswlib", None)
     with pytest.raises(BackendMissing) as caught:
         HnswGraph.build(some(5), tmp_path / "h.bin", 42)
-    assert "ketrag-fast[ann]" in str(caught.value.hint)
+    assert install_command("ann") in str(caught.value.hint)
 
 
 @pytest.fixture(scope="module")

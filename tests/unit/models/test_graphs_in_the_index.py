@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from ketrag_fast import Index, Settings
+from ketrag_fast.base.installed import install_command
 from ketrag_fast.errors import BackendMissing, Cancelled, IndexDamaged
 from ketrag_fast.kernels.text import unpack
 from ketrag_fast.models import ann
@@ -143,7 +144,7 @@ def test_without_the_package_auto_scans_with_a_word(build: Build, monkeypatch: p
         assert context.text == wanted and "hnswlib is not installed" in context.warnings[0]
     auto = build("auto", ann_from=COUNT)
     assert auto.report is not None and auto.stats()["search"]["units"]["kind"] == "exact"
-    assert any("ketrag-fast[ann]" in word for word in auto.report.warnings)
+    assert any(install_command("ann") in word for word in auto.report.warnings)
     with pytest.raises(BackendMissing):
         build("asked", ann="hnsw")
     monkeypatch.undo()  # once it is there, the same command makes the graphs: it is a part of the fingerprint

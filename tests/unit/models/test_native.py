@@ -14,6 +14,7 @@ import pytest
 
 from ketrag_fast import Index, Settings
 from ketrag_fast.apps.cli.main import main
+from ketrag_fast.base.installed import install_command
 from ketrag_fast.errors import BackendError, BackendMissing, Cancelled, ConfigError, ModelMismatch
 from ketrag_fast.kernels.encoder import Encoder
 from ketrag_fast.models.embedders import discovery as find
@@ -120,7 +121,7 @@ def test_another_architecture_is_refused_by_name_and_left_to_the_library(
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(BackendMissing, match=r"deberta-v2.*torch") as caught:
         load(f"local:{folder}", EXACT)
-    assert "ketrag-fast[embed]" in str(caught.value.hint)
+    assert install_command("embed") in str(caught.value.hint)
 
 
 def test_local_takes_native_and_says_when_it_does_not(folder: Path) -> None:

@@ -18,6 +18,7 @@ from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.types import Document
 from tests.process import command, python
+from tests.support.changed import reembed
 from tests.support.endpoint import Endpoint, words_encoder
 
 DOCUMENTS = [
@@ -63,7 +64,7 @@ def test_only_what_knows_vectors_is_made_anew_and_equals_a_fresh_build(
 ) -> None:
     with Index.open(index) as reader:
         before = reader.retrieve("Where is the mill?", mode="text").text
-        with Index.reembed(index, spec(server)) as opened:
+        with reembed(index, spec(server)) as opened:
             assert {name for name, done in how(opened).items() if done == "ran"} == VECTORS
             assert opened.stats()["backends"]["dimension"] == 16
             digest, text = opened.digest, opened.retrieve("Where is the mill?", mode="text").text
@@ -76,7 +77,7 @@ def test_only_what_knows_vectors_is_made_anew_and_equals_a_fresh_build(
 
 def test_a_reader_takes_the_new_vectors_up(server: Endpoint, index: Path) -> None:
     with Index.open(index) as reader:
-        Index.reembed(index, spec(server)).close()
+        reembed(index, spec(server)).close()
         assert reader.refresh() and reader.stats()["backends"]["embedder"] == spec(server)
         assert reader.retrieve("mill", mode="text").passages
 
@@ -85,25 +86,25 @@ def test_sources_that_are_gone_do_not_matter(server: Endpoint, tmp_path: Path) -
     (tmp_path / "a.txt").write_text("A mill stands here.")
     Index.build(tmp_path / "a.txt", tmp_path / "i").close()
     (tmp_path / "a.txt").unlink()
-    with Index.reembed(tmp_path / "i", spec(server)) as opened:
+    with reembed(tmp_path / "i", spec(server)) as opened:
         assert opened.stats()["counts"]["documents"] == 1
 
 
 def test_the_same_model_again_does_nothing_and_the_way_back_is_open(server: Endpoint, index: Path) -> None:
     first = Index.open(index).digest
-    Index.reembed(index, spec(server)).close()
+    reembed(index, spec(server)).close()
     asked = len(server.texts)
-    again = Index.reembed(index, spec(server))
+    again = reembed(index, spec(server))
     assert again.report is not None and not again.report.changed
     assert not embedded(server, asked)
-    back = Index.reembed(index, "builtin")
+    back = reembed(index, "builtin")
     assert back.digest == first and back.generation == 3
 
 
-def test_settings_of_the_index_stay_and_others_are_not_taken(server: Endpoint, tmp_path: Path) -> None:
+def test_settings_of_the_index_stay(server: Endpoint, tmp_path: Path) -> None:
     Index.build(DOCUMENTS, tmp_path / "i", settings=Settings(chunk_tokens=12, knn_k=3)).close()
-    asked = Settings(embedder=spec(server), chunk_tokens=300, knn_k=1, threads=1)
-    with Index.reembed(tmp_path / "i", settings=asked) as opened:
+    asked = Settings(embedder=spec(server), threads=1)
+    with reembed(tmp_path / "i", settings=asked) as opened:
         kept = opened.stats()["settings"]
         assert (kept["chunk_tokens"], kept["knn_k"], kept["embedder"]) == (12, 3, spec(server))
 
@@ -123,13 +124,13 @@ def test_stopped_midway_the_old_serves_and_nothing_is_embedded_twice(
 
     with Endpoint(failing) as server:
         with pytest.raises(BackendError):
-            Index.reembed(index, spec(server))
+            reembed(index, spec(server))
         with Index.open(index) as old:
             assert old.generation == 1 and old.retrieve("mill", mode="text").passages
         before = {text for text in server.texts[:-2] if "stands by" in text}
         assert before
         left[0], count = 1000, len(server.texts)
-        with Index.reembed(index, spec(server)) as opened:
+        with reembed(index, spec(server)) as opened:
             assert opened.generation == 2
         assert embedded(server, count) and not before & embedded(server, count)
 
@@ -138,13 +139,14 @@ def test_killed_the_old_serves_and_the_next_call_goes_on(server: Endpoint, index
     code = (
         "import os, sys\nfrom ketrag_fast import Index\n"
         "die = lambda event: os._exit(9) if event.stage == 'keywords' else None\n"
-        "Index.reembed(sys.argv[1], sys.argv[2], progress=die)\n"
+        "with Index.open(sys.argv[1]) as index:\n"
+        "    index.reembed(sys.argv[2], progress=die)\n"
     )
     assert python(code, str(index), spec(server), cwd=index.parent).code == 9
     with Index.open(index) as old:
         assert old.generation == 1 and old.retrieve("mill", mode="text").passages
     asked = len(server.texts)
-    with Index.reembed(index, spec(server)) as opened:
+    with reembed(index, spec(server)) as opened:
         assert opened.generation == 2
         assert how(opened)["vectors"] == "resumed" and not embedded(server, asked)
 
@@ -160,24 +162,24 @@ def test_a_model_that_changed_behind_its_name_is_taken_at_its_new_word(tmp_path:
                 with pytest.raises(ModelMismatch, match="its vectors differ") as caught:
                     refused.retrieve("mill", mode="text")
                 assert "ketrag reembed" in str(caught.value.hint)
-            with Index.reembed(tmp_path / "i", settings=asked) as opened:
+            with reembed(tmp_path / "i", settings=asked) as opened:
                 assert {name for name, done in how(opened).items() if done == "ran"} == VECTORS
                 assert opened.retrieve("mill", mode="text").passages
             new = StoredVectors.of(open_current(Layout(tmp_path / "i")).stages["vectors"]).decode()
             assert new.shape != old.shape or np.allclose(new, -old, atol=1e-6)
             asked_before = len(liar.texts)
-            Index.reembed(tmp_path / "i", settings=asked).close()
+            reembed(tmp_path / "i", settings=asked).close()
             assert not embedded(liar, asked_before)
 
 
 def test_there_must_be_a_finished_index(tmp_path: Path, server: Endpoint) -> None:
     with pytest.raises(IndexMissing):
-        Index.reembed(tmp_path / "none", spec(server))
+        reembed(tmp_path / "none", spec(server))
     assert not (tmp_path / "none").exists()
     with pytest.raises(Cancelled):
         Index.build(DOCUMENTS, tmp_path / "half", progress=lambda event: event.stage == "read")
     with pytest.raises(IndexMissing, match="never finished"):
-        Index.reembed(tmp_path / "half", spec(server))
+        reembed(tmp_path / "half", spec(server))
 
 
 def test_the_command(server: Endpoint, index: Path) -> None:

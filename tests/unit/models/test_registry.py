@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ketrag_fast.base.installed import install_command
 from ketrag_fast.errors import BackendError, BackendMissing, ConfigError, NetworkForbidden
 from ketrag_fast.models.embedders import discovery as find
 from ketrag_fast.models.embedders import sentence_transformers
@@ -69,7 +70,7 @@ def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(BackendMissing, match="torch") as caught:
         load(f"sentence-transformers:{model(tmp_path / 'm')}")
-    assert "ketrag-fast[embed]" in str(caught.value.hint)
+    assert install_command("embed") in str(caught.value.hint)
 
 
 def test_models_of_the_cache_are_found_by_name(tmp_path: Path, empty_cache: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from ketrag_fast import Document, Index
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import InputError
+from ketrag_fast.query.answer.passage_parts import parts_of
 from ketrag_fast.query.answer.quotes import MOST, best_sentences
 from ketrag_fast.types import Context
 
@@ -207,12 +208,49 @@ def test_a_statement_of_another_passage_is_before_tasks_greetings_and_questions(
     assert best_sentences(context_of(index, question, NOTES))[0].text.startswith(start)
 
 
-def test_a_quote_has_the_sentences_around_it_up_to_400_characters_and_no_heading(index: Index) -> None:
+def test_a_quote_has_the_sentences_around_it_up_to_450_characters_and_no_heading(index: Index) -> None:
     long = " ".join(f"Sentence number {n} tells of the ice and of the seals on it." for n in range(40))
     text = f"{long}\n\n# The ship\n\nThe Maud was built. It had a mill. Jensen drew it."
     quotes = best_sentences(context_of(index, "Who drew the Maud?", [(1.0, "", text)]), 1)
     assert [quote.text for quote in quotes] == ["The Maud was built. It had a mill. Jensen drew it."]
     question = "What does sentence number 20 tell of the seals?"
     (quote,) = best_sentences(context_of(index, question, [(1.0, "", long)]), 1)
-    assert "Sentence number 20" in quote.text and 300 < len(quote.text) <= 400
+    assert "Sentence number 20" in quote.text and 350 < len(quote.text) <= 450
     assert quote.text == long[quote.start : quote.end]
+
+
+def test_a_row_with_named_values_and_a_line_of_a_chat_are_units(index: Index) -> None:
+    """A period inside a row ends no sentence, and the lines of two speakers are two sentences."""
+    text = "Ship: Fram; Built by: C. Archer; Year: 1892\nShip: Maud; Built by: Mr. Jensen; Year: 1916"
+    parts = [text[part.start : part.end] for part in parts_of(text)]
+    assert parts == text.splitlines()
+    chat = "Time: Monday\nAnna: see you there\nBen: on the quay at noon"
+    assert [chat[part.start : part.end] for part in parts_of(chat)] == chat.splitlines()
+
+
+def test_a_sentence_with_what_the_question_asks_for_and_lacks_comes_first(index: Index) -> None:
+    """Both sentences have a year; only the second has one that the question does not contain."""
+    rows = [
+        (1.0, "", "The ship of 1893 did not come home."),
+        (0.9, "", "The ship of 1893 did come home in 1896."),
+    ]
+    context = context_of(index, "When did the ship of 1893 come home?", rows)
+    assert best_sentences(context, 1)[0].number == 2
+
+
+def test_the_noun_after_which_counts(index: Index) -> None:
+    """The second sentence has fewer of the terms, but the one that says what is asked for."""
+    rows = [
+        (1.0, "", "The book by Nansen was written on the ice."),
+        (0.9, "", "An award for the book came from the academy."),
+    ]
+    context = context_of(index, "Which award had the book by Nansen?", rows)
+    assert best_sentences(context, 1)[0].number == 2
+
+
+def test_a_sentence_that_answers_alone_is_before_those_that_the_links_lead_to(tmp_path: Path) -> None:
+    """Other articles mention Tom Crean, and the links of these sentences lead to theirs."""
+    articles = Path(__file__).parents[3] / "examples" / "polar" / "articles"
+    with Index.build(articles, tmp_path / "index") as index:
+        (quote,) = index.ask("Where did Tom Crean die?").quotes
+    assert quote.text == "He hardly ever spoke of his travels, and died in Cork in 1938."

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from ketrag_fast import Index
 from tests.support.parts import part
 from tests.support.reading import at, read_one
 
@@ -44,7 +47,20 @@ def parser() -> None:
 def test_comments_and_decorators_of_python() -> None:
     found = at(read_one("a.py", PYTHON.encode()), "symbol")
     firsts = {".".join(name): text.split("\n")[0] for name, text in found if isinstance(name, list)}
-    assert firsts == {"b": "# About b.", "C": "class C:", "C.m": "def m(self):", "C.n": "# About n."}
+    assert firsts == {"b": "# About b.", "C": "class C:", "C.m": "    def m(self):", "C.n": "    # About n."}
+
+
+def test_the_first_line_of_a_passage_keeps_its_indentation(tmp_path: Path) -> None:
+    body = "\n".join(f"        value_{number} = compute_{number}(value)" for number in range(40))
+    text = "class Winch:\n" + "\n".join(f"    def turn_{name}(self, value):\n{body}\n" for name in "abc")
+    (tmp_path / "winch.py").write_text(text)
+    index = Index.build(tmp_path, tmp_path / "index")
+    lines = text.split("\n")
+    hits = index.search("turn value compute", n=20)
+    assert len(hits) > 3
+    for hit in hits:
+        first, last = hit.lines or (0, 0)
+        assert hit.text == "\n".join(lines[first - 1 : last]), "whole lines, as they are written"
 
 
 def test_comments_and_attributes_of_rust() -> None:

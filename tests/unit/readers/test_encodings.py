@@ -66,6 +66,14 @@ def test_binary_data_are_not_utf16(data: bytes) -> None:
     assert read_all("a.txt", data)[0] == []
 
 
+@pytest.mark.parametrize("name", ["build.log", "typescript", "run.txt", "out.2024"])
+def test_logs_with_bells_and_backspaces_are_text(name: str) -> None:
+    text = "pump 1%\b\b2%\b\b\b stalled\a\n\x1b[31mvalve\x1b[0m closed\n" * 50
+    assert read_one(name, text.encode()).text == text
+    binary = SourceFile(Path("typescript"), "typescript", data=b"\x01\x02" + text.encode())
+    assert kind_of(binary) is None
+
+
 @pytest.mark.parametrize("name", ["NOTES", "notes.log", "liesmich.2024"])
 @pytest.mark.parametrize("text", ["The café’s “special” – naïve résumé\n", TEXTS["gbk.txt"][0] + "\n"])
 def test_texts_with_an_unknown_suffix(name: str, text: str) -> None:

@@ -56,7 +56,7 @@ def attack(name: str, first: int, last: int) -> tuple[int, int]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_samples_are_read(name: str) -> None:
-    for module in ("pypdfium2", "resiliparse", "tree_sitter"):
+    for module in ("pypdfium2", "resiliparse", "tree_sitter", "xlrd", "olefile"):
         part(module, "documents,code")
     documents, failures = read_all(name, samples()[name])
     assert documents
@@ -65,7 +65,7 @@ def test_samples_are_read(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_mutated_files(name: str) -> None:
-    for module in ("pypdfium2", "resiliparse", "tree_sitter"):
+    for module in ("pypdfium2", "resiliparse", "tree_sitter", "xlrd", "olefile"):
         part(module, "documents,code")
     read, failed = attack(name, 0, 60)
     assert read + failed >= (54 if name.endswith((".cpp", ".py", ".rs")) else 58)  # empty code is no failure

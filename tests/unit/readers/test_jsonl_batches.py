@@ -125,7 +125,7 @@ def test_text_beyond_the_limit_ends_a_batch(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_table_of_citations_is_added(tmp_path: Path) -> None:
     (tmp_path / "corpus.jsonl").write_text('{"_id": "p", "text": "x"}\n{"_id": "q", "text": "y"}\n')
     (tmp_path / "citations.tsv").write_text("p\tq\n")
-    found = list(batches_of(SourceFile(tmp_path / "corpus.jsonl", "corpus.jsonl"), "jsonl"))
+    found = list(single(batches_of(SourceFile(tmp_path / "corpus.jsonl", "corpus.jsonl"), "jsonl")))
     assert isinstance(found[0], Document) and found[0].metadata == {"cites": ["q"]}
 
 

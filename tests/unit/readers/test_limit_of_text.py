@@ -9,7 +9,7 @@ import pytest
 
 from ketrag_fast import Settings
 from ketrag_fast.building.sources import read_sources
-from ketrag_fast.readers import FORMATS, SourceFile, characters_of, items_of
+from ketrag_fast.readers import FORMATS, SourceFile, characters_of, items_of, single
 from ketrag_fast.readers.code import symbols
 from ketrag_fast.readers.sandbox import Apart
 from ketrag_fast.types import Document, Failure
@@ -88,7 +88,7 @@ def test_plain_texts_of_some_size_are_read_in_a_process_with_limits(kind: str, t
     assert not FORMATS[kind].apart(SourceFile(small, "small"))
     assert FORMATS[kind].apart(SourceFile(large, "large"))
     with Apart(1, 60, 800, 10**9) as apart:
-        (read,) = [list(items) for _, items in apart.read([(SourceFile(large, "large"), kind)])]
+        (read,) = [list(single(items)) for _, items in apart.read([(SourceFile(large, "large"), kind)])]
     assert read == list(items_of(SourceFile(large, "large"), kind))
 
 
@@ -137,7 +137,7 @@ def test_symbols_of_a_long_file_with_accents_take_linear_time() -> None:
     with processor_seconds(8):  # before: every method counted all characters before it
         found = list(symbols(text, "python"))
     assert len(found) == 20_001
-    assert text[found[-1].start : found[-1].end].startswith("def été19999")
+    assert text[found[-1].start : found[-1].end].startswith("    def été19999")
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from ketrag_fast import Index, Settings
 from ketrag_fast.systems.spec.documents import parts_of
 from tests.support.reading import at, read_all, read_one
@@ -97,10 +99,10 @@ def test_a_session_that_is_being_written_and_bad_lines() -> None:
 
 def test_pictures_are_named_and_long_output_is_cut() -> None:
     picture = {"type": "tool_result", "content": [{"type": "image", "source": {"data": "iVBORw0" * 999}}]}
-    output = {"type": "tool_result", "content": "x" * 30_000}
+    output = {"type": "tool_result", "content": "xy\n" * 10_000}
     session = read_one("a.jsonl", lines(said("user", "Look."), said("user", [picture, output])))
     assert "[picture]" in session.text and "iVBORw0" not in session.text
-    assert session.text.endswith("x\n... 10,000 more characters")
+    assert session.text.endswith("xy\n... 9,999 more characters")
 
 
 def test_lines_without_a_text_are_read_by_name() -> None:
@@ -120,3 +122,57 @@ def test_the_exchange_answers_the_question(tmp_path: Path) -> None:
         hit = index.search("which backoff do we use")[0]
         assert hit.text == "user: Use a backoff of 45 seconds.\n\nassistant: Done."
         assert index.search("hooks.py drop", filter="project=shop")[0].text.startswith("user: Why does")
+
+
+def test_fields_of_a_query_select_exchanges(tmp_path: Path) -> None:
+    later = [{**json.loads(line), "timestamp": "2026-09-03T08:00:00Z"} for line in SESSION.splitlines()[-2:]]
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "5f1c.jsonl").write_bytes(SESSION + lines(*later))
+    (tmp_path / "docs" / "chat.txt").write_text(
+        "01/08/2026, 10:11 - Anna Berg: the webhook\n01/08/2026, 12:12 - Bob: a backoff\n"
+    )
+    (tmp_path / "docs" / "note.txt").write_text("Anna: the webhook\n")
+    index = Index.build(tmp_path / "docs", tmp_path / "index")
+
+    def found(query: str) -> set[tuple[str, str]]:
+        return {(hit.document, hit.text.split("\n")[0]) for hit in index.search(query)}
+
+    assert found("backoff role:user after:2026-09") == {("5f1c.jsonl", "user: Use a backoff of 45 seconds.")}
+    assert {name for name, _ in found("webhook before:2026-08-02")} == {"5f1c.jsonl", "chat.txt"}
+    assert found("role:anna webhook") == {("chat.txt", "Anna Berg: the webhook")}
+    assert {name for name, _ in found("project:shop webhook")} == {"5f1c.jsonl"}
+    assert not found("role:nobody webhook")
+
+
+def test_binary_output_of_tools_is_left_out() -> None:
+    wrapped = "\n".join(["QUJD" * 19] * 40)
+    outputs = [
+        "".join(chr(number % 256) for number in range(9000)),
+        "iVBORw0K" * 50_000,
+        f"a.png\n{wrapped}\nend",
+    ]
+    results = [said("user", [{"type": "tool_result", "content": output}]) for output in outputs]
+    text = read_one("5f1c.jsonl", SESSION + lines(*results)).text
+    assert "[binary output, 9,000 characters]" in text and "[data, 400,000 characters]" in text
+    assert "a.png\n[data, 3,080 characters]end" in text
+    assert "QUJD" not in text and "iVBOR" not in text and len(text) < 600
+
+
+def test_a_line_of_very_many_characters() -> None:
+    """The text of the tool is cut, those of people are kept, and the next exchange is read."""
+    long = said("user", [{"type": "tool_result", "content": "word " * 2_000_000}])
+    session = read_one(
+        "5f1c.jsonl", SESSION + lines(long, said("user", "What now?"), said("assistant", "Rest."))
+    )
+    assert at(session, "exchange")[-1][1] == "user: What now?\n\nassistant: Rest."
+    assert "... 9,979,999 more characters" in session.text and len(session.text) < 21_000
+
+
+def test_names_that_differ_by_case_only_are_two_files(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    for name in ("Readme.md", "README.md"):
+        (tmp_path / "src" / name).write_text(f"The harbour of {name}")
+    if len(list((tmp_path / "src").iterdir())) < 2:
+        pytest.skip("this file system does not tell them apart")
+    with Index.build(tmp_path / "src", tmp_path / "index") as index:
+        assert {hit.document for hit in index.search("harbour")} == {"Readme.md", "README.md"}

@@ -109,5 +109,5 @@ def test_totals_are_those_of_the_documents(tmp_path: Path) -> None:
         assert (tables.count(), tables.characters()) == (2, 7)
         with tables.transaction():
             tables.remove([tables.known(["ice"])["ice"].key])
-            tables.set_totals(DocumentTotals(tables.contents().copy(), tables.fingerprint(), 4))
+            tables.set_totals(DocumentTotals(tables.content_bytes(), tables.fingerprint(), 4))
         assert (tables.count(), tables.characters()) == (1, 4)

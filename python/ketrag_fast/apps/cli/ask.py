@@ -43,9 +43,14 @@ class Ask(Command):
         'ketrag ask "Who built the Fram?" --llm llama-cpp:model.gguf',
         'ketrag ask "Which ships were lost?" --filter "year>=1900"',
         'ketrag ask "Who led the men?" --html answer.html',
+        'ketrag ask --continue "And where was he born?"',
         'ketrag ask --survey "Which dangers come up again and again?"',
     )
     question: str = argument("QUESTION", "question to answer")
+    is_continued: bool = switch(
+        "continue the last conversation: a question such as `And where was he born?` takes names from it",
+        "--continue",
+    )
     language_model = answering("llm")
     retrieval = topic("retrieval", "query", shown=("mode", "budget", "filter", "newest"))
     survey: bool = switch(
@@ -85,15 +90,22 @@ class Ask(Command):
             if mode not in (None, "survey"):
                 raise ConfigError(f"--survey contradicts --mode {mode}", hint="leave out one of them")
             settings = settings.having(mode="survey")
+        from ketrag_fast.index.conversations import store_turns, stored_turns
         from ketrag_fast.index.indexes import Indexes
         from ketrag_fast.query.themes.question import asks_about_the_whole
 
         shown = _Screen(self.explain, settings.top) if not self.json else None
         with options.searched_indexes(self, settings) as indexes:
-            self._require_model_for_kind(next(iter(indexes.values())))
+            opened = [index for index in indexes.values() if not isinstance(index, str)]
+            if opened:
+                self._require_model_for_kind(opened[0])
             if self.explain:
                 options.only_index(indexes, "--explain")
-            answer = Indexes(indexes).ask(
+            folders = [index.path for index in opened]
+            history = stored_turns(folders) if self.is_continued else []
+            if self.is_continued and not history and not self.quiet:
+                output.say("there is no conversation about this index to continue")
+            answer = Indexes(indexes, settings=settings).ask(
                 self.question,
                 explain=self.explain or html is not None,
                 literal=self.literal,
@@ -103,7 +115,11 @@ class Ask(Command):
                 kind=self.kind,
                 options=self.options,
                 quotes=self.quotes,
+                history=history,
             )
+            is_stored = bool(folders) and store_turns(folders, [*history, answer.turn])
+            if not is_stored and self.is_continued and not self.quiet:
+                output.warn("the conversation cannot be stored: the state folder cannot be written")
             if html is not None:
                 from ketrag_fast.apps.cli.context_page import write_context
 
@@ -154,6 +170,8 @@ class _Screen:
                 output.warn(f"{count} {'citation' if count == 1 else 'citations'} without a passage removed")
             for note in answer.context.notes:
                 output.say(inline(note))
+            if answer.read_as is not None:
+                output.say(f"read as: {inline(answer.read_as)}")
         if answer.reason == "no_model":
             if not quiet:
                 output.say(

@@ -8,31 +8,38 @@ import re
 import sys
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast.apps.cli.settings_writing import read_below, replace_below
 from ketrag_fast.errors import ConfigError
+from ketrag_fast.records import dataclass
 
 SKILL: Final = """\
 ---
 name: ketrag
-description: Search the indexed documents and notes of this user (also PDFs, sheets, mails) with the \
-tools of `ketrag`. Use it for questions about what documents say, before reading whole files.
+description: Search the indexed code, documents and notes of this user (also PDFs, sheets, mails, earlier \
+sessions) with the tools or the shell commands of `ketrag`. Use it before reading or listing whole files.
 ---
 
 # Searching with ketrag
 
-The MCP server `ketrag` has these tools. Results are short, and their last line says how to get more.
+The MCP server `ketrag` has the tools below. Without them, as in most subagents, run the commands in a shell,
+in any folder below the index. Results are short; the last line of a tool's result says how to get more.
 
-| need | tool |
-|---|---|
-| a question, a topic, something described in other words | `search(query)` |
-| a fact that joins several documents | `search(query, hops=[names or sub-questions that you know already])` |
-| an exact name, identifier, error text or code | `grep(pattern)`; `(?i)` for any case |
-| more of a file that a result names | `read(path, from_line)` |
-| the files of the index | `list(glob)` |
+| need | tool | command |
+|---|---|---|
+| a question, a topic, something described in other words | `search(query)` | `ketrag search "QUERY" -n 5` |
+| only code, docs, config or tests | `search(query, only="code")` | `ketrag search "QUERY" --only code` |
+| a fact that joins several documents | `search(query, hops=[names or sub-questions that you know already])` \
+| `ketrag search "QUERY" --hop "NAME"` |
+| definitions, uses and tests of a place or a name | `search(related="path:line")` \
+| `ketrag search --related PATH:LINE` |
+| an exact name, identifier, error text or code | `grep(pattern)`; `(?i)` for any case \
+| `ketrag grep 'PATTERN'`; `-i` for any case |
+| more of a file that a result names | `read(path, from_line)` | `ketrag get PATH:10-60` |
+| the files of the index | `list(glob)` | `ketrag documents` |
+| a map of a repository: main files, main definitions | `list(outline=true)` | `ketrag documents --outline` |
 
 * Ask `search` in plain words, one question at a time. `glob` and `filter` narrow it.
 * Read on only if the passages do not answer the question: they are quotes, not summaries.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ketrag_fast.eval.estimate import Estimate as Estimated
 
 _BUDGETS = "12000,6000,3000"
-_SYSTEMS = "default,ket-rag,g2cons,noderag,cg-rag"
+_SYSTEMS = ",".join(("default", *(one.name for one in registry().systems if one.name in one.presets)))
 _ALL_FAILED = 1
 
 
@@ -141,7 +141,7 @@ class Systems(_Comparison):
     kind = "systems"
     examples = (
         "ketrag bench systems dataset/",
-        "ketrag bench systems dataset/ --systems walk,noderag,cg-rag --budget 2000,1000",
+        "ketrag bench systems dataset/ --systems default --mode walk,fused --budget 2000,1000",
         "ketrag bench systems dataset/ --systems all --documents docs/ --answer-with openai:MODEL@URL",
     )
     systems: str = option("LIST", f"presets, or all (default {_SYSTEMS})", default=_SYSTEMS)

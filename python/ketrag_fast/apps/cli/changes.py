@@ -1,9 +1,9 @@
-"""Commands that change an index without reading its other sources: `ketrag add`, `remove`, `merge`,
-`compact`, `upgrade` and `reembed`."""
+"""Commands that change an index without reading its other sources: `ketrag add`, `remove`, `merge`
+and `reembed`."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from ketrag_fast.apps.cli import index, options, output
 from ketrag_fast.apps.cli.command import (
@@ -18,6 +18,7 @@ from ketrag_fast.apps.cli.command import (
 )
 from ketrag_fast.apps.cli.index import CONTINUES
 from ketrag_fast.apps.cli.terminal import inline
+from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import ConfigError
 
 
@@ -126,67 +127,28 @@ class Merge(Command):
         return index.print_report(self, path, report, parts=list(self.parts))
 
 
-class Compact(Command):
-    """Write the small changes that a large index stores next to its files into the files. They are then those
-    of a build from scratch. No source is read and no model is called; queries use the old generation until
-    the new one is published."""
-
-    go_on = CONTINUES
-    examples = ("ketrag compact", "ketrag compact -i docs-index --threads 1", "ketrag compact --json")
-    running = RUNNING
-
-    def run(self) -> int:
-        """Fold the changes and print a report."""
-        from ketrag_fast.index import Index
-
-        path, _ = options.index_path(self)
-        with Index.open(path, settings=options.build_settings_of(self)) as opened:
-            report = opened.update(fold=True, progress=options.progress(self))
-        index.print_report(self, path, report)
-        return 0
-
-
-class _NewVectors(Command):
-    """Options of the commands that compute all vectors again."""
-
-    go_on = "embedded texts are kept: run the same command again"
-    build = settings("embedder", "limit_seconds", title="what to build")
-    model = embedding("precision", "device", "limit_usd")
-    change: ClassVar[str]
-
-    def run(self) -> int:
-        """Change the index and print a report."""
-        from ketrag_fast.index import Index
-
-        path, _ = options.index_path(self)
-        change = getattr(Index, self.change)
-        given = options.query_settings_of(self)
-        with change(path, settings=given, progress=options.progress(self)) as opened:
-            report = index.report_of(opened)
-        index.print_report(self, path, report)
-        return 0
-
-
-class Upgrade(_NewVectors):
-    """Upgrade an index of the previous format. Texts, words and links stay; vectors are computed again from
-    the texts of the index. No source is read and no LLM is called. Until the command ends, queries do without
-    vectors."""
-
-    change = "upgrade"
-    examples = (
-        "ketrag upgrade -i docs-index",
-        "ketrag upgrade -i docs-index --embedder native:models/all-MiniLM-L6-v2",
-    )
-
-
-class Reembed(_NewVectors):
+class Reembed(Command):
     """Compute all vectors again, with another model or the same one, and publish them at once when they are
     complete; queries use the old ones until then. Documents are read from the index, not from their sources.
     Run it again after an interruption to continue."""
 
-    change = "reembed"
+    go_on = "embedded texts are kept: run the same command again"
     examples = (
         "ketrag reembed --embedder native:all-MiniLM-L6-v2",
         "ketrag reembed --embedder openai:MODEL@http://127.0.0.1:8080/v1",
         "ketrag reembed --limit-seconds 3600",
     )
+    build = settings("embedder", "limit_seconds", title="what to build")
+    model = embedding("precision", "device", "limit_usd")
+
+    def run(self) -> int:
+        """Embed the index again and print a report."""
+        from ketrag_fast.index import Index
+
+        path, _ = options.index_path(self)
+        given = dict(options.query_settings_of(self).given)
+        embedder = given.pop("embedder", None)  # an index is opened with the one that it has
+        with Index.open(path, settings=Settings(**given)) as opened:
+            report = opened.reembed(embedder, progress=options.progress(self))
+        index.print_report(self, path, report)
+        return 0

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import Field, dataclass, field, fields
 from textwrap import fill
 from typing import Any, ClassVar, Final, NamedTuple, dataclass_transform
 
@@ -15,6 +14,7 @@ from ketrag_fast.apps.cli.command_parser import COMMON, CommandParser
 from ketrag_fast.base.config import Setting, catalogue, of_topic
 from ketrag_fast.base.config.fields import Topic
 from ketrag_fast.base.config.settings import systems
+from ketrag_fast.records import Field, dataclass, field, fields
 
 FILTER: Final = "'year>=1990 and lang=en'"
 """An example filter for help texts."""
@@ -64,6 +64,12 @@ def declare_literal() -> Any:
         "--literal",
         rare=True,
     )
+
+
+def declare_only() -> Any:
+    """Declare `--only`, with the names of `base.scopes`, which is imported when a query has one."""
+    names = ("code", "docs", "config", "tests")
+    return option(None, "only such files of a repository, by their paths", choices=names)
 
 
 class Flags(NamedTuple):

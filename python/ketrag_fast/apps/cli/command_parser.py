@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
-import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from textwrap import wrap
 from typing import Any, Final, NoReturn
 
-from ketrag_fast.apps.cli.terminal import inline
+from ketrag_fast.apps.cli.terminal import columns_of_terminal, inline
 
 COMMON: Final = "common options"
 """Title of the options that every command takes; help lists them last."""
@@ -27,7 +25,7 @@ class _Formatter(argparse.HelpFormatter):
     """Two columns in a width of up to 100 characters."""
 
     def __init__(self, prog: str, **_: Any) -> None:
-        width = min(shutil.get_terminal_size().columns, _WIDEST)
+        width = min(columns_of_terminal(), _WIDEST)
         super().__init__(prog, max_help_position=29, width=max(width, 60))
 
     def _split_lines(self, text: str, width: int) -> list[str]:
@@ -160,14 +158,18 @@ class CommandParser(argparse.ArgumentParser):
         known.update((option.lstrip("-"), option) for option in self._option_string_actions)
         if "--" in self._words and flag in self._option_string_actions:
             at = self._words.index("--")
-            before = " ".join(map(shlex.quote, self._words[at + 1 : at + 2]))
-            given = " ".join(map(shlex.quote, [word, *words[1:]]))
+            before = " ".join(map(_quote, self._words[at + 1 : at + 2]))
+            given = " ".join(map(_quote, [word, *words[1:]]))
             self.error(
                 f"{flag} follows --, after which every argument is text",
                 f"options come before --: {self.prog} {given} -- {before}".rstrip(),
             )
         near = closest(flag.lstrip("-"), known, _ALIKE)
-        self.error(f"unknown option {flag}", f"did you mean {known[near]}?" if near else "")
+        if near:
+            self.error(f"unknown option {flag}", f"did you mean {known[near]}?")
+        optional = (str(action.metavar) for action in self._actions if action.nargs == "?")
+        text = next((name for name in optional if name in _TEXTS), "")
+        self.error(f"unknown option {flag}", self._dash_hint(f"arguments are required: {text}"))
 
     def _dash_hint(self, message: str) -> str:
         """Return a hint to put `--` before text that begins with `-`, if that is the likely mistake."""
@@ -176,14 +178,14 @@ class CommandParser(argparse.ArgumentParser):
         word = next((one for one in self._words if one[:1] == "-" and one.partition("=")[0] not in known), "")
         if missing not in _TEXTS or not word or word == "--":
             return ""
-        return f"a {missing} that begins with - follows --: {self.prog} -- {shlex.quote(word)}"
+        return f"a {missing} that begins with - follows --: {self.prog} -- {_quote(word)}"
 
     def _path_hint(self, word: str) -> str:
         """Return a hint about indexes if a word is an existing path; empty for other words."""
         flag = self._option_string_actions.get("--index")
         if flag is None or not os.path.exists(word):  # noqa: PTH110 - Path raises for long texts
             return ""
-        path = shlex.quote(word)
+        path = _quote(word)
         return f"--index {path} names an index; `ketrag index {path}` builds one from files"
 
     def _quoting_hint(self) -> str:
@@ -221,3 +223,9 @@ def suggestion(word: str, names: Iterable[str]) -> str:
     """Return a hint with the closest name, or an empty text."""
     near = closest(word, names)
     return f"did you mean {near}?" if near else ""
+
+
+def _quote(word: str) -> str:
+    from shlex import quote  # only errors need it
+
+    return quote(word)

@@ -21,7 +21,7 @@ class List(Command):
     """List settings: name, type, default, range and help. Each one can be given as -o NAME=VALUE, as NAME =
     VALUE in ketrag.toml, or as KETRAG_NAME."""
 
-    examples = ("ketrag config list", "ketrag config list noderag", "ketrag config list shared --json")
+    examples = ("ketrag config list", "ketrag config list walk", "ketrag config list shared --json")
     system: str | None = argument("SYSTEM", "list those of one system, or `shared`")
 
     def run(self) -> int:
@@ -93,9 +93,9 @@ class Config(Command):
     """List all settings, or show the value of each and where it comes from."""
 
     examples = (
-        "ketrag config list noderag",
+        "ketrag config list walk",
         "ketrag config show -i docs-index",
-        "ketrag config show --system ket-rag -o seed=7 --json",
+        "ketrag config show --system default -o seed=7 --json",
     )
     actions = {  # noqa: RUF012
         "list": ("list settings: name, type, default, range, help", List),

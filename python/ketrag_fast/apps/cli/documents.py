@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +11,7 @@ from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.command import FILTER, Command, argument, option, settings, switch
 from ketrag_fast.apps.cli.terminal import display_path, inline
 from ketrag_fast.errors import ConfigError, DocumentError
+from ketrag_fast.records import asdict
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.documents import HIDDEN, NOTES
 from ketrag_fast.types.locations import describe_location, location_of, sort_locators
@@ -24,11 +24,18 @@ _DIVIDING: Final = ("part", "sheet", "slide", "page", "heading", "symbol")
 class Documents(Command):
     """List the documents of an index: id, number of passages, language if it varies, title."""
 
-    examples = ("ketrag documents", "ketrag documents polar --count 20", "ketrag documents --filter lang=en")
+    examples = (
+        "ketrag documents",
+        "ketrag documents polar --count 20",
+        "ketrag documents --filter lang=en",
+        "ketrag documents --outline",
+    )
     containing: str | None = argument("TEXT", "list only documents with TEXT in their id or title")
     first: int = option("N", "position of the first document to list (default 0)", default=0)
     count: int = option("N", "maximum number of documents to list", default=1_000_000)
     problems: bool = switch("list the files and parts that were not read or left out, with the reasons")
+    outline: bool = switch("print a map of a repository: folders, the most used files, and what they define")
+    tokens: int = option("N", "with --outline: maximum size of the map (default 1000)", default=1_000)
     filter = settings("filter", about=f"list only documents whose metadata match, such as {FILTER}")
     allow = settings("allow")
 
@@ -37,6 +44,8 @@ class Documents(Command):
         path = options.one_path(self)
         if self.problems:
             return self._print_problems(path)
+        if self.outline:
+            return self._print_outline(path)
         with options.open_index(self) as index:
             inspect = index.inspect
             found = inspect.documents(self.first, self.count, self.containing or "", inspect.filter)
@@ -58,6 +67,17 @@ class Documents(Command):
             output.write("\n".join(lines))
         if not self.quiet and len(found) < total:
             output.say(f"{len(found):,} of {total:,} documents")
+        return 0
+
+    def _print_outline(self, path: Path) -> int:
+        """Print a map of the repository."""
+        with options.open_index(self) as index:
+            outline = index.inspect.outline(filter=index.inspect.filter)
+        if self.json:
+            data = {"schema": "ketrag/outline/1", "index": str(path), **outline.to_json()}
+            output.write_json(data)
+        else:
+            output.write(outline.text(self.tokens, inline))
         return 0
 
     def _print_problems(self, path: Path) -> int:

@@ -222,9 +222,7 @@ class Graph(Command):
     name: str | None = argument("NAME", "name of an entity or another node; id or title of a document")
     kind: str | None = option("KIND", "kind of the node if several have the name: entity, document, ...")
     html: str | None = option("FILE", "draw the graph into FILE, a page that loads nothing")
-    graph: str | None = option(
-        "GRAPH", "graph to draw: walk, skeleton, ... (default: the first in the index)"
-    )
+    graph: str | None = option("GRAPH", "graph to draw, such as walk (default: the first in the index)")
     limit: int | None = option("N", f"maximum number of nodes to draw (default: {_LIMIT})")
     filter = settings(
         "filter", about=f"show only what is in documents whose metadata match, such as {FILTER}"

@@ -290,10 +290,11 @@ def print_details(command: Command, report: BuildReport) -> None:
 
 def preview(command: Command, path: Path, **change: Any) -> int:
     """Print what a change would do, whose arguments are those of `Index.preview`; return the exit code."""
-    from ketrag_fast.index import Index
+    from ketrag_fast.index.building import preview_update
 
     settings = options.build_settings_of(command)
-    found = Index.preview(path, **change, settings=settings, progress=options.progress(command))
+    change = {"add": (), "remove": (), "where": None, **change}  # there may be no index yet
+    found = preview_update(path, settings=settings, progress=options.progress(command), **change)
     code = output.PARTIAL if found.failures else 0
     if command.json:
         output.write_json({**found.to_json(), "index": str(path)}, code)

@@ -45,9 +45,10 @@ class Bundle(Command):
             )
         from ketrag_fast.index import Index
 
-        size = Index.bundle(path, self.output, replace=self.replace, with_model=self.with_model)
+        with Index.open(path) as index:
+            size = index.bundle(self.output, replace=self.replace, with_model=self.with_model)
         if self.json:
-            about = {"schema": "ketrag/bundle/1", "index": str(path), "file": str(Path(self.output))}
+            about = {"schema": "ketrag/bundle/1", "index": str(path), "file": self.output}
             output.write_json({**about, "bytes": size})
         else:
             output.write(f"{inline(self.output)}: {output.size_text(size)}")
@@ -148,38 +149,6 @@ def list_rows(what: str, rows: Iterable[Mapping[str, Any]]) -> None:
         output.say(f"  {what}: {times}{row['what']}{examples}")
 
 
-class Recording(Command):
-    """Convert the extraction of another tool into a recording for `ketrag index --llm replay:FILE`."""
-
-    examples = (
-        "ketrag recording from-graphrag graphrag-root --output extraction.jsonl",
-        "ketrag index docs/ --llm replay:extraction.jsonl",
-        "ketrag recording from-graphrag graphrag-root --output extraction.jsonl --replace",
-    )
-    action: str = argument(
-        None,
-        "what to convert: the tables of GraphRAG (*.parquet)",
-        choices=("from-graphrag",),
-    )
-    folder: str = argument("FOLDER", "root or output folder of graphrag")
-    output: str = option("FILE", "recording to write (.jsonl)", required=True)
-    replace: bool = switch("overwrite an existing file")
-
-    def run(self) -> int:
-        """Write the recording."""
-        from ketrag_fast.models.extraction.graphrag import record_graphrag
-
-        found = record_graphrag(Path(self.folder), Path(self.output), replace=self.replace)
-        if self.json:
-            output.write_json({**found.to_json(), "file": self.output})
-        else:
-            output.write(
-                f"{self.output}: {found.passages:,} passages of graphrag's tables, {found.entities:,} "
-                f"entities, {found.relations:,} relations ({found.dropped:,} records dropped)"
-            )
-        return 0
-
-
 class Export(Command):
     """Write a graph of the index in a format that other programs read. graphrag is a folder of Parquet tables
     in the layout of Microsoft GraphRAG, neo4j a folder of CSV files; graphml, gexf and jsonl are files. html
@@ -193,7 +162,7 @@ class Export(Command):
     )
     format: str = argument(None, "format to write", choices=EXPORTED)
     output: str = argument("OUTPUT", "file or folder to write")
-    graph: str | None = option("NAME", "skeleton, concepts, noderag, citations or walk (default: the first)")
+    graph: str | None = option("NAME", "graph to export, such as walk (default: the first in the index)")
     neighbourhood: str | None = option("NAME", "export only the neighbourhood of this node")
     hops: int = option("N", "maximum number of edges from that node (default 1)", default=1)
     query: str | None = option("TEXT", "export only the nodes of the passages that this query retrieves")

@@ -44,13 +44,13 @@ GROUPS: Final = {
     },
     "Share": {
         "serve": ("serve:Serve", "serve indexes over HTTP, with a web page"),
+        "users": ("users:Users", "add, revoke and list the users of a service"),
         "mcp": ("serve:Mcp", "offer indexes to an assistant (Model Context Protocol)"),
         "bundle": ("interchange:Bundle", "write an index into one file"),
         "unbundle": ("interchange:Unbundle", "restore an index from such a file"),
         "merge": ("changes:Merge", "merge several indexes into one"),
         "import": ("interchange:Import", "build an index from the files of GraphRAG or LightRAG"),
         "export": ("interchange:Export", "write a graph for GraphRAG, Gephi, Neo4j and other programs"),
-        "recording": ("interchange:Recording", "convert the extraction of another tool"),
     },
     "Measure and maintain": {
         "eval": ("evaluate:Evaluate", "score retrieval and answers on a data set"),
@@ -58,8 +58,6 @@ GROUPS: Final = {
         "estimate": ("bench:Estimate", "predict tokens, calls, USD and hours of a build"),
         "diff": ("stats:Diff", "compare two indexes, or two generations of one"),
         "train": ("bench:Train", "train a system on judged queries"),
-        "compact": ("changes:Compact", "write the small changes of a large index into its files"),
-        "upgrade": ("changes:Upgrade", "upgrade an index of the previous format"),
         "doctor": ("stats:Doctor", "verify every byte of an index"),
         "config": ("config:Config", "list settings and show where their values come from"),
         "models": ("models:Models", "list, check or install embedding models"),

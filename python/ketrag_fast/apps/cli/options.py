@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
-import shutil
 import sys
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
@@ -14,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
 from ketrag_fast.apps.cli import output
 from ketrag_fast.apps.cli.command import FILTER, Command
+from ketrag_fast.apps.cli.terminal import columns_of_terminal
 from ketrag_fast.base.config import (
     Settings,
     catalogue,
@@ -128,15 +127,51 @@ def folders_of(text: str) -> list[str]:
     return [text] if len(names) < 2 or Path(text).exists() else list(dict.fromkeys(names))
 
 
+def is_address(name: str) -> bool:
+    """Return whether `-i` names a service instead of a folder."""
+    return name.startswith(("http://", "https://"))
+
+
+def folder_of(name: str) -> Path:
+    """Return the folder that `-i` names; of an index in an object store, that of its local copy."""
+    if "://" in name:
+        from ketrag_fast.index.object_stores import cached_index, is_object
+
+        if is_object(name):
+            return cached_index(name)
+    return Path(name)
+
+
 def searched_paths(command: Command) -> dict[str | None, Path]:
+    """Return the folders of the indexes to query, as `searched_places`.
+
+    Raises ConfigError if one is behind a service.
+    """
+    found = {}
+    for name, place in searched_places(command).items():
+        if isinstance(place, str):
+            raise _no_folder(place)
+        found[name] = place
+    return found
+
+
+def _no_folder(address: str) -> ConfigError:
+    return ConfigError(
+        f"this command reads folders, and {address} is a service",
+        hint="run it on the machine of the service, or name a folder with -i",
+    )
+
+
+def searched_places(command: Command) -> dict[str | None, Path | str]:
     """Return the indexes to query: those given with -i or -c, else the default, else all collections by name.
 
-    The key of a single index is None.
+    An index behind a service is its address. The key of a single index is None.
     """
-    named = collection_paths(command) or {
-        name: Path(name) for name in folders_of(_folder_named(command) or str(default_index()))
+    named: dict[str, Path | str] = {**collection_paths(command)} or {
+        name: name if is_address(name) else folder_of(name)
+        for name in folders_of(_folder_named(command) or str(default_index()))
     }
-    return {name if len(named) > 1 else None: path for name, path in named.items()}
+    return {name if len(named) > 1 else None: place for name, place in named.items()}
 
 
 def collection_paths(command: Command) -> dict[str, Path]:
@@ -150,17 +185,24 @@ def collection_paths(command: Command) -> dict[str, Path]:
 
 
 @contextmanager
-def searched_indexes(command: Command, settings: Settings) -> Iterator[dict[str | None, Index]]:
-    """Open the indexes of a query by name, brought up to date, for the time of a block."""
+def searched_indexes(command: Command, settings: Settings) -> Iterator[dict[str | None, Index | str]]:
+    """Open the indexes of a query by name, brought up to date, for the time of a block.
+
+    An index behind a service is its address.
+    """
     from ketrag_fast.index import Index
 
     with ExitStack() as stack:
-        indexes = {
-            name: stack.enter_context(Index.open(path, settings=settings, deadline=settings.deadline))
-            for name, path in searched_paths(command).items()
-        }
+        indexes: dict[str | None, Index | str] = {}
+        for name, place in searched_places(command).items():
+            if isinstance(place, str):
+                indexes[name] = place
+            else:
+                opened = Index.open(place, settings=settings, deadline=settings.deadline)
+                indexes[name] = stack.enter_context(opened)
         for index in indexes.values():
-            freshen(command, index)
+            if not isinstance(index, str):
+                freshen(command, index)
         yield indexes
 
 
@@ -171,11 +213,17 @@ def open_index(command: Command) -> Index:
     return Index.open(one_path(command), settings=query_settings_of(command))
 
 
-def only_index(indexes: dict[str | None, Index], option: str) -> Index:
-    """Return the single index that an option needs. Raises ConfigError if there are several."""
+def only_index(indexes: dict[str | None, Index | str], option: str) -> Index:
+    """Return the single index that an option needs.
+
+    Raises ConfigError if there are several, or if it is behind a service.
+    """
+    index = next(iter(indexes.values()))
     if len(indexes) > 1:
         raise ConfigError(f"{option} takes one index", hint="choose it with -c or -i")
-    return next(iter(indexes.values()))
+    if isinstance(index, str):
+        raise ConfigError(f"{option} takes the folder of an index, and {index} is a service")
+    return index
 
 
 def one_path(command: Command) -> Path:
@@ -183,7 +231,17 @@ def one_path(command: Command) -> Path:
     named = _collections_named(command)
     if len(named) > 1:
         raise ConfigError("this command takes one collection", hint=f"-c {next(iter(named))}")
-    return next(iter(named.values()), None) or Path(_folder_named(command) or _usual())
+    if named:
+        return next(iter(named.values()))
+    name = _folder_named(command)
+    if name is None:
+        return _usual()
+    folders = folders_of(name)
+    if len(folders) > 1:
+        raise ConfigError("this command takes one index", hint=f"-i {folders[0]}")
+    if is_address(name):
+        raise _no_folder(name)
+    return folder_of(name)
 
 
 def index_path(command: Command) -> tuple[Path, str]:
@@ -191,9 +249,19 @@ def index_path(command: Command) -> tuple[Path, str]:
     if command.collection is not None:
         return one_path(command), "collection"
     if command.index is not None:
-        return Path(command.index), "flag"
+        return _own_folder(command.index), "flag"
     named = os.environ.get("KETRAG_INDEX")
-    return (Path(named), "environment") if named else (Path(_NAME), "default")
+    return (_own_folder(named), "environment") if named else (Path(_NAME), "default")
+
+
+def _own_folder(name: str) -> Path:
+    """Return the folder in which a command builds. Raises ConfigError for an address."""
+    if "://" in name and not Path(name).exists():
+        raise ConfigError(
+            f"an index is built in a folder, and {name} is an address",
+            hint="name a folder with -i; `ketrag bundle s3://BUCKET/NAME -i DIR` stores the index",
+        )
+    return Path(name)
 
 
 def default_index() -> Path:
@@ -309,14 +377,14 @@ class NarrowStream:
             columns = os.get_terminal_size(self._stream.fileno()).columns
         except (OSError, ValueError):  # a stream without a file
             columns = 0
-        return columns or shutil.get_terminal_size().columns
+        return columns or columns_of_terminal()
 
 
 # ---------------------------------------------------------------- hints
 
 # Not after "alone (": documents that are indexed alone belong in another index.
 _COMMAND: Final = re.compile(
-    r"(?<!alone \(`)\bketrag (?:index|reembed|upgrade|add|remove|documents|compact|doctor|stats|graph)"
+    r"(?<!alone \(`)\bketrag (?:index|reembed|add|remove|documents|doctor|stats|graph)"
     r"(?![\w-])"
     r"(?P<rest>(?:(?!\bketrag )[^`;])*)"
 )
@@ -347,10 +415,12 @@ def complete_hint(hint: str, index: str | None) -> str:
     if index is None:
         return hint
 
+    from shlex import quote  # only errors need it
+
     def named(found: re.Match[str]) -> str:
         if _INDEX.search(found["rest"]):
             return found[0]
-        return f"{found[0].removesuffix(found['rest'])} -i {shlex.quote(index)}{found['rest']}"
+        return f"{found[0].removesuffix(found['rest'])} -i {quote(index)}{found['rest']}"
 
     return _COMMAND.sub(named, hint)
 

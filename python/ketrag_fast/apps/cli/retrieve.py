@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -20,6 +19,7 @@ from ketrag_fast.apps.cli.command import (
     argument,
     declare_hops,
     declare_literal,
+    declare_only,
     embedding,
     option,
     switch,
@@ -27,6 +27,7 @@ from ketrag_fast.apps.cli.command import (
 )
 from ketrag_fast.apps.cli.terminal import inline, quote_source_lines
 from ketrag_fast.errors import ConfigError, DocumentError, EmptyQuery, KetragError
+from ketrag_fast.records import dataclass, replace
 from ketrag_fast.types.locations import describe_location
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class Retrieve(Command):
     retrieval = topic("retrieval", "query", shown=("mode", "budget", "top", "min_score", "filter", "newest"))
     hops: tuple[str, ...] = declare_hops()
     literal: bool = declare_literal()
+    only: str | None = declare_only()
     explain: bool = switch("print why each passage was retrieved")
     html: str | None = option("FILE", "write context and reasons as a web page")
     embedder = EMBEDDER
@@ -84,9 +86,9 @@ class Retrieve(Command):
         with options.searched_indexes(self, settings) as indexes:
             if self.explain:
                 options.only_index(indexes, "--explain")
-            how: QueryFields = {"hops": self.hops, "literal": self.literal}
+            how: QueryFields = {"hops": self.hops, "literal": self.literal, "only": self.only}
             how["explain"] = self.explain or html is not None
-            context = Indexes(indexes).retrieve(self.question, **how)
+            context = Indexes(indexes, settings=settings).retrieve(self.question, **how)
             if html is not None:
                 from ketrag_fast.apps.cli.context_page import write_context
 
@@ -109,9 +111,8 @@ class Retrieve(Command):
         size = 1 if self.queries == "-" else _BATCH  # standard input is answered live
         while batch := list(islice(queries, size)):
             count += len(batch)
-            for query, answer in zip(
-                batch, _answers(index, batch, {"explain": self.explain, "literal": self.literal}), strict=True
-            ):
+            how: QueryFields = {"explain": self.explain, "literal": self.literal, "only": self.only}
+            for query, answer in zip(batch, _answers(index, batch, how), strict=True):
                 if isinstance(answer, KetragError):
                     partial = True
                     output.write_json({**output.error_json(answer), "query_id": query.id})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from ketrag_fast.apps.cli.command import (
     argument,
     declare_hops,
     declare_literal,
+    declare_only,
     embedding,
     option,
     settings,
@@ -36,10 +36,10 @@ from ketrag_fast.apps.cli.terminal import (
 )
 from ketrag_fast.apps.cli.terminal import columns as columns_of
 from ketrag_fast.errors import UnknownName
+from ketrag_fast.records import replace
 
 if TYPE_CHECKING:
-    from ketrag_fast.query.query import QueryFields
-    from ketrag_fast.types import Excerpt, Hit, Hits, Match
+    from ketrag_fast.types import Excerpt, Failure, Hit, Hits, Match
     from ketrag_fast.types.hits import Place
 
 
@@ -60,13 +60,20 @@ class Search(Command):
         "ketrag search purge --glob 'docs/**/*.md' -n 3",
         "ketrag search '\"red kettle\" title:kitchen type:pdf after:2024'",
         'ketrag search "write to disk" --grep fsync --json',
+        "ketrag search --related src/app.py:120",
     )
-    question: str = argument("QUERY", "what to look for")
+    question: str | None = argument("QUERY", "what to look for", nargs="?")
+    related: str | None = option(
+        "PLACE",
+        "instead of a query: FILE:LINE or a name in source code; find what defines the names that are used"
+        " there, and what uses or tests the names that are defined there",
+    )
     n: int = option("N", "maximum number of results (default 10)", "-n", default=10)
     files: bool = switch("print only the paths of the files")
     glob: tuple[str, ...] = _declare_glob()
     hops: tuple[str, ...] = declare_hops()
     literal: bool = declare_literal()
+    only: str | None = declare_only()
     grep: str | None = option("PATTERN", "only passages with a line that matches")
     retrieval = topic(
         "retrieval", "query", shown=("mode", "min_score", "filter", "newest"), but=("top", "budget")
@@ -77,18 +84,20 @@ class Search(Command):
 
     def run(self) -> int:
         """Print the hits; return 1 if there are none."""
-        options.require_text(self.question)
+        question = self.question or ""
+        if self.related is None:
+            options.require_text(question)
         given = options.query_settings_of(self)
-        how: QueryFields = {"hops": self.hops, "literal": self.literal}
-        glob, grep = self.glob or None, self.grep
+        how: dict[str, Any] = {"hops": self.hops, "literal": self.literal, "only": self.only}
+        how |= {"glob": self.glob or None, "grep": self.grep, "related": self.related}
         with options.searched_indexes(self, given) as indexes:
-            if len(indexes) > 1:
+            name, index = next(iter(indexes.items()))
+            if len(indexes) > 1 or isinstance(index, str):
                 from ketrag_fast.index.indexes import Indexes
 
-                hits = Indexes(indexes).search(self.question, self.n, glob=glob, grep=grep, **how)
+                hits = Indexes(indexes, settings=given).search(question, self.n, **how)
             else:
-                name, index = next(iter(indexes.items()))
-                hits = index.search(self.question, self.n, glob=glob, grep=grep, **how)
+                hits = index.search(question, self.n, **how)
                 hits = hits if name is None else hits.of_index(name)
         return self._show(hits)
 
@@ -131,6 +140,8 @@ def lines_of(hit: Hit, terminal: Terminal) -> list[str]:
     head = terminal.paint(path, PATH) + (f":{terminal.paint(position, NUMBER)}" if position else "")
     head = index + (terminal.link(head, hit.path) if hit.path is not None else head)
     title = inline(" › ".join(hit.title))
+    if hit.relation:
+        title = inline(f"{hit.relation}  {title}".rstrip())
     if terminal.width is None:
         lines = ["  ".join(part for part in (head, title, relevance) if part)]
         room = None
@@ -169,8 +180,9 @@ def report_states(places: Any) -> None:
 
 
 class Grep(Command):
-    """Print the lines of the indexed texts that match a regular expression. Also lines of PDFs, sheets and
-    mails, whose text the index has. Exit code 1 without a match."""
+    """Print the lines that match a regular expression: those of the indexed texts, which PDFs, sheets and
+    mails have too, and those of text files that are not indexed, such as lock files. A last line on stderr
+    says which files were not searched; -v lists them. Exit code 1 without a match."""
 
     examples = (
         "ketrag grep 'fsync|rename' --glob '*.py'",
@@ -185,6 +197,7 @@ class Grep(Command):
     count: bool = switch("print the number of matching lines of each file", "-c", "--count")
     n: int | None = option("N", "maximum number of lines", "-n")
     glob: tuple[str, ...] = _declare_glob()
+    only: str | None = declare_only()
     filter = settings("filter")
     allow = settings("allow", rare=True)
     freshness = FRESHNESS
@@ -199,12 +212,16 @@ class Grep(Command):
             "words": self.words,
             "fixed": self.fixed,
             "glob": self.glob or None,
+            "only": self.only,
         }
         counts: dict[str, int] = {}
         matches: list[Match] = []
+        unsearched: list[Failure] = []
         for name, path in options.searched_paths(self).items():
             with Index.open(path, settings=given) as index:
                 options.freshen(self, index)
+                if not (self.quiet or given.filter or given.allow):
+                    unsearched += index.unsearched(how["glob"], only=self.only)
                 if self.files or self.count:
                     counts |= index.grep_counts(self.pattern, **how)
                     continue
@@ -213,6 +230,7 @@ class Grep(Command):
             matches += found if name is None else [replace(match, index=name) for match in found]
         if self.files or self.count:
             self._show_counts(counts)
+            self._report(unsearched)
             return 0 if counts else 1
         if self.json and matches:
             rows = (json.dumps(match.to_json(), ensure_ascii=False) for match in matches)
@@ -221,7 +239,18 @@ class Grep(Command):
             output.write_styled("\n".join(_match_lines(matches, standard_output())))
         if not self.quiet and not self.json:
             report_states(matches)
+        self._report(unsearched)
         return 0 if matches else 1
+
+    def _report(self, unsearched: list[Failure]) -> None:
+        """Print which files were not searched."""
+        from ketrag_fast.index.left_out import reasons_of
+
+        if unsearched:
+            more = "" if self.verbose else "; -v lists them"
+            output.notice(f"not searched: {reasons_of(unsearched)}{more}", as_json=self.json)
+        for file in unsearched if self.verbose else ():
+            output.notice(inline(f"  {file.document}: {file.message}"), as_json=self.json)
 
     def _show_counts(self, counts: dict[str, int]) -> None:
         if self.json:

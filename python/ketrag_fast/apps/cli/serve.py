@@ -15,13 +15,15 @@ from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.assistants import ASSISTANTS, SKILL, Edit, edits, lines, write
 from ketrag_fast.apps.cli.command import EMBEDDER, Command, answering, embedding, option, switch, topic
 from ketrag_fast.apps.cli.terminal import inline, one_line
-from ketrag_fast.errors import BackendMissing, ConfigError
+from ketrag_fast.base.installed import install_command
+from ketrag_fast.errors import BackendMissing, ConfigError, IndexLocked
 
 if TYPE_CHECKING:
     from socket import socket
 
     from ketrag_fast.apps.server.options import ServerOptions
 
+DEFAULT_FOLDER: Final = ".ketrag"
 _MOST_PORT: Final = 65_535
 _MOST_WORKERS: Final = 256
 _SERVICE: Final = "service"
@@ -61,7 +63,7 @@ def _limit(flag: str, text: str, metavar: str = "N") -> Any:
 _RETRIEVAL: Final = topic("retrieval", "query", shown=("mode", "budget", "filter", "allow"))
 _LIMITS: Final = (
     *("concurrency", "queue", "answers", "batch", "body", "questions", "budget", "connections"),
-    *("deadline", "answer_seconds", "read_seconds"),
+    *("deadline", "answer_seconds", "read_seconds", "slow_seconds"),
 )
 """Limits that are fields of `ServerOptions`, too."""
 
@@ -74,13 +76,27 @@ class Serve(Command):
         "ketrag serve -i docs-index",
         "ketrag serve -i notes=./notes -i laws=./laws --llm llama-cpp:model.gguf --workers 2",
         "ketrag serve -i docs-index --host 0.0.0.0 --token-file token",
+        "ketrag serve -i docs-index --users users.jsonl --log json",
     )
     indexes: tuple[str, ...] = _declare_indexes()
     host: str = _declare_host(_SERVICE)
     port: int = _declare_port(_SERVICE, 8765)
     workers: int = option("N", "processes; they share the index files (default 1)", group=_SERVICE, default=1)
     token_file: str | None = _declare_token_file(_SERVICE)
+    users: str | None = option(
+        "FILE", "file with users, each with a token, documents and abilities (`ketrag users`)", group=_SERVICE
+    )
     allow_write: bool = switch("let clients add documents", group=_SERVICE)
+    log: str | None = option(
+        None,
+        "write a line for each request to stderr; without it, only slow and refused ones",
+        group=_SERVICE,
+        choices=("text", "json"),
+    )
+    log_questions: bool = switch("add the question to the lines of --log", group=_SERVICE, rare=True)
+    slow_seconds: float | None = _limit(
+        "--slow-seconds", "requests that take longer are logged as slow (default 5)", "X"
+    )
     allow_host: tuple[str, ...] = _declare_allow_host(_SERVICE)
     allow_origin: tuple[str, ...] = option(
         "URL", "web site whose pages may use this server; repeatable", group=_SERVICE, rare=True
@@ -144,6 +160,9 @@ class Serve(Command):
             port=self.port,
             workers=self.workers,
             writable=self.allow_write,
+            users=self.users,
+            log=self.log,
+            log_questions=self.log_questions,
             hosts=self.allow_host,
             origins=self.allow_origin,
             **limits,
@@ -168,7 +187,7 @@ class Serve(Command):
 def _missing(command: str, error: ImportError) -> BackendMissing:
     return BackendMissing(
         f"ketrag {command} needs the package {error.name}, which is not installed",
-        hint="pip install 'ketrag-fast[server]'",
+        hint=install_command("server"),
     )
 
 
@@ -177,7 +196,7 @@ def _served_indexes(command: Command, given: tuple[str, ...]) -> list[str]:
     if given:
         return list(given)
     named = [f"{name}={path}" for name, path in options.collection_paths(command).items()]
-    return named or [os.environ.get("KETRAG_INDEX") or ".ketrag"]
+    return named or [os.environ.get("KETRAG_INDEX") or DEFAULT_FOLDER]
 
 
 def _open_sockets(given: ServerOptions, token_file: str | None) -> tuple[str | None, list[socket], str]:
@@ -188,7 +207,7 @@ def _open_sockets(given: ServerOptions, token_file: str | None) -> tuple[str | N
         raise ConfigError(
             f"--token-file {token_file}: no such file", hint="for example: openssl rand -hex 32 > token"
         )
-    token = token_of(token_file, given.host)
+    token = token_of(token_file, given.host, has_users=given.users is not None)
     sockets = listen_sockets(given.host, given.port, given.workers)
     host = f"[{given.host}]" if ":" in given.host else given.host
     return token, sockets, f"http://{host}:{sockets[0].getsockname()[1]}"
@@ -220,6 +239,9 @@ class Mcp(Command):
     host: str = _declare_host(_HTTP)
     port: int = _declare_port(_HTTP, 8766)
     token_file: str | None = _declare_token_file(_HTTP)
+    users: str | None = option(
+        "FILE", "file with users, each with a token and documents (`ketrag users`)", group=_HTTP
+    )
     allow_host: tuple[str, ...] = _declare_allow_host(_HTTP)
     language_model = answering("llm")
     retrieval = _RETRIEVAL
@@ -250,11 +272,17 @@ class Mcp(Command):
             raise _missing("mcp", error) from None
         if not 0 <= self.port <= _MOST_PORT:
             raise ConfigError(f"--port must be from 0 to {_MOST_PORT:,}, got {self.port}")
+        if self.users is not None and not self.http:
+            raise ConfigError("--users needs --http: over standard input the only caller is you")
+        folders = _served_indexes(self, self.indexes)
+        if folders == [DEFAULT_FOLDER] and not self.http:
+            self._begin_index()
         given = ServerOptions(
-            indexes=parse_indexes(_served_indexes(self, self.indexes)),
+            indexes=parse_indexes(folders),
             settings=options.query_settings_of(self).given,
             host=self.host,
             port=self.port,
+            users=self.users,
             hosts=self.allow_host,
             front=False,
         )
@@ -274,6 +302,20 @@ class Mcp(Command):
                 output.say(f"serving {', '.join(given.indexes)} at {address}/mcp")
 
         serve(given, token, sockets[0], on_start=started, make=create_mcp_app)
+
+    def _begin_index(self) -> None:
+        """Create the index of a repository that has none: its files are indexed behind the first answers."""
+        from ketrag_fast.base.config import Settings
+        from ketrag_fast.index.building import has_begun
+        from ketrag_fast.index.first_index import begin_index
+        from ketrag_fast.readers.repository import top_of
+
+        if not has_begun(Path(DEFAULT_FOLDER)) and top_of(os.curdir) is not None:
+            given = options.build_settings_of(self).given.items()
+            settings = Settings(**{name: value for name, value in given if name not in ("llm", "answer_llm")})
+            with suppress(IndexLocked):  # another server has just begun it
+                begin_index(Path(DEFAULT_FOLDER), Path(), settings)
+            output.say(f"{DEFAULT_FOLDER} is new: the files of this repository are being indexed")
 
     def _install(self, name: str) -> int:
         """Add the server to the settings of an assistant."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -18,6 +18,7 @@ PATH: Final = "35"
 NUMBER: Final = "32"
 MARK: Final = "1;31"
 FAINT: Final = "2"
+_USUAL: Final = 80
 _NARROWEST: Final = 20
 
 
@@ -119,6 +120,17 @@ class Terminal(NamedTuple):
         return f"{before}{''.join(out)}{shown[at:stop]}{after}"
 
 
+def columns_of_terminal() -> int:
+    """Return the width of the terminal as `shutil.get_terminal_size`, which imports compression, finds it."""
+    with suppress(KeyError, ValueError):
+        if (given := int(os.environ["COLUMNS"])) > 0:
+            return given
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or _USUAL  # type: ignore[union-attr]
+    except (AttributeError, ValueError, OSError):
+        return _USUAL
+
+
 def standard_output() -> Terminal:
     """Detect the capabilities of standard output.
 
@@ -126,7 +138,7 @@ def standard_output() -> Terminal:
     """
     if not sys.stdout.isatty():
         return Terminal()
-    width = max(shutil.get_terminal_size().columns, _NARROWEST)
+    width = max(columns_of_terminal(), _NARROWEST)
     dumb = os.environ.get("TERM") == "dumb"
     return Terminal(width, not dumb and not os.environ.get("NO_COLOR"), not dumb)
 

@@ -19,6 +19,7 @@ from ketrag_fast.apps.cli.command import (
     option,
 )
 from ketrag_fast.apps.cli.terminal import inline
+from ketrag_fast.base.installed import install_command
 from ketrag_fast.errors import BackendMissing, ConfigError, IndexLocked, KetragError
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Watch(Command):
         except ImportError:
             raise BackendMissing(
                 "ketrag watch needs the package watchfiles, which is not installed",
-                hint="pip install 'ketrag-fast[watch]'",
+                hint=install_command("watch"),
             ) from None
         if not 0 < self.settle <= 3600:
             raise ConfigError("--settle must be above 0 and at most 3600 seconds")

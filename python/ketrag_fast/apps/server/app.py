@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from ketrag_fast.apps.server import answering, openai_protocol, retrieval
+from ketrag_fast.apps.server import answering, openai_protocol, retrieval, shards
 from ketrag_fast.apps.server.endpoints import openapi_document, routes
 from ketrag_fast.apps.server.guard import Guard
 from ketrag_fast.apps.server.inspect import health_endpoints, index_endpoints
@@ -41,13 +41,14 @@ def create_app(options: ServerOptions, token: str | None = None) -> Starlette:
     service = Service(options, token)
     endpoints = [
         *retrieval.endpoints(service),
+        *shards.endpoints(service),
         *answering.endpoints(service),
         *index_endpoints(),
         *upload_endpoints(),
         *openai_protocol.endpoints(service),
         *health_endpoints(),
     ]
-    document = openapi_document(endpoints, has_token=token is not None)
+    document = openapi_document(endpoints, has_token=service.has_tokens)
 
     async def describe(request: Request) -> Response:
         return json_reply(document)
@@ -69,7 +70,7 @@ def create_app(options: ServerOptions, token: str | None = None) -> Starlette:
 async def _life(app: Starlette) -> AsyncIterator[None]:
     service: Service = app.state.service
     warm = asyncio.create_task(asyncio.to_thread(_warm, service))
-    async with service.indexes.fresh(service.options.refresh_seconds):
+    async with service.indexes.fresh(service.options.refresh_seconds), service.watching_users():
         try:
             yield
         finally:

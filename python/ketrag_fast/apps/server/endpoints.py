@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from inspect import iscoroutinefunction
 from itertools import groupby
 from typing import Any, Final, Literal
@@ -15,8 +13,12 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from ketrag_fast import records
+from ketrag_fast.apps.server.callers import QUESTION, forbidden, user_of
 from ketrag_fast.apps.server.replies import Problem, json_reply
-from ketrag_fast.apps.server.service import OpenIndex, Service
+from ketrag_fast.apps.server.service import OpenIndex, OpenIndexes, SeenIndexes, Service
+from ketrag_fast.apps.server.users import User
+from ketrag_fast.records import dataclass, replace
 
 Kind = Literal["string", "integer", "number", "boolean", "array", "object", "any"]
 _TYPES: Final[dict[str, tuple[type, ...]]] = {
@@ -135,7 +137,8 @@ async def _bytes_of(request: Request, most: int, seconds: float) -> bytes:
 
 
 def _too_large(most: int) -> Problem:
-    return Problem(413, "too_large", f"the body has more than {most:,} bytes")
+    hint = "start the service with a larger --max-body, or send less in one request"
+    return Problem(413, "too_large", f"the body has more than {most:,} bytes", hint=hint)
 
 
 async def read_body(request: Request, shape: Shape, *, strict: bool = True) -> dict[str, Any]:
@@ -262,9 +265,24 @@ class Call:
     values: dict[str, Any]
 
     @property
+    def user(self) -> User:
+        """Who sent the request."""
+        return user_of(self.request.scope)
+
+    @property
+    def indexes(self) -> OpenIndexes | SeenIndexes:
+        """The indexes with the documents that the user may see."""
+        return self.service.indexes.seen_by(self.user)
+
+    @property
     def entry(self) -> OpenIndex:
-        """The index that the request names. Raises Problem 404."""
-        return self.service.indexes.find(self.values.get("index"))
+        """The index that the request names, with the documents that the user may see. Raises Problem 404."""
+        return self.indexes.find(self.values.get("index"))
+
+    def require(self, ability: str) -> None:
+        """Raise Problem 403 if the user may not do something."""
+        if ability not in self.user.may:
+            raise forbidden(self.user, ability)
 
 
 Handler = Callable[[Call], Any] | Callable[[Call], Awaitable[Any]]
@@ -279,7 +297,7 @@ class Endpoint:
     path: str
     handler: Handler
     summary: str
-    shape: Shape = dataclasses.field(default_factory=dict)
+    shape: Shape = records.field(default_factory=dict)
     reply: str = ""
     """Schemas of the reply; by default the summary describes it."""
     is_strict: bool = True
@@ -298,6 +316,7 @@ class Endpoint:
         else:
             values = read_parameters(request, self.shape)
         call = Call(request, request.app.state.service, values)
+        request.scope[QUESTION] = values.get("question") or values.get("query")
         if iscoroutinefunction(self.handler):
             return _response(await self.handler(call))
         reply: Response = await call.service.aside(lambda: _response(self.handler(call)))

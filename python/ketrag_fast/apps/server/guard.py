@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import hmac
 import re
 import time
 from collections.abc import Mapping
@@ -14,6 +12,7 @@ from urllib.parse import urlsplit
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ketrag_fast.apps.server.callers import QUESTION, forbidden, set_user, user_of
 from ketrag_fast.apps.server.options import is_local
 from ketrag_fast.apps.server.replies import (
     JSON,
@@ -31,6 +30,7 @@ from ketrag_fast.page.assets import FILES
 
 if TYPE_CHECKING:
     from ketrag_fast.apps.server.service import Service
+    from ketrag_fast.apps.server.users import User
 
 _OPEN: Final = frozenset((*FILES, "/health", "/ready", "/openapi.json"))
 """Paths that need no token, because they reveal nothing about any document."""
@@ -42,6 +42,10 @@ HEADERS: Final = (
 )
 """Security headers of every reply."""
 _HOST: Final = re.compile(r"(?:\[[0-9A-Za-z:.%]+\]|[^\[\]:/?#@\\,\s]+)(?::\d*)?")
+_WRITING: Final = ("/v1/documents", "/v1/uploads")
+"""Paths that need no permission to query."""
+_UNHURRIED: Final = frozenset(("/v1/ask", "/v1/chat/completions", "/v1/documents", "/v1/uploads", "/mcp"))
+"""Routes that do not count as slow: they wait for a language model, an upload or a build."""
 _ROUTES: Final = "/v1/"
 _SINGLE: Final = frozenset(
     (b"host", b"origin", b"authorization", b"content-type", b"content-length", b"transfer-encoding")
@@ -58,7 +62,6 @@ class Guard:
         self._app = app
         self._service = service
         options = service.options
-        self._token = None if service.token is None else _digest(service.token.encode())
         self._hosts = frozenset(host.lower() for host in options.hosts)
         self._any_host = service.accepts_any_host
         self._origins = frozenset(options.origins)
@@ -87,13 +90,24 @@ class Guard:
             self._host(headers)
             if origin is not None and _is_foreign(origin, headers):
                 if origin not in self._origins:
-                    raise Problem(403, "foreign_origin", "pages of other origins may not use this service")
+                    raise Problem(
+                        403,
+                        "foreign_origin",
+                        "pages of other origins may not use this service",
+                        hint="start it with --allow-origin URL to permit one",
+                    )
                 extra += [(b"access-control-allow-origin", origin.encode("latin-1")), (b"vary", b"origin")]
                 if scope["method"] == "OPTIONS":
                     await _preflight(scope, receive, out)
                     return
-            if self._token is not None and scope["path"] not in _OPEN:
-                self._authorised(headers)
+            if scope["path"] not in _OPEN:
+                user = self._authorised(headers)
+                set_user(scope, user)
+                if "read" not in user.may and scope["path"] not in _WRITING:
+                    raise forbidden(user, "read")
+                if scope["path"].startswith(_ROUTES) and not self._service.stopping:
+                    await self._service.looks.wait()
+                await self._service.prepare(user)
             if self._service.stopping and scope["path"].startswith(_ROUTES):
                 raise stopping()
             await self._app(scope, receive, out)
@@ -112,8 +126,19 @@ class Guard:
             await reply(scope, receive, out)
         finally:
             route = _route(scope)
+            took = time.perf_counter() - began
             self._service.metrics.requests.labels(route, str(status)).inc()
-            self._service.metrics.seconds.labels(route).observe(time.perf_counter() - began)
+            self._service.metrics.seconds.labels(route).observe(took)
+            question = scope.get(QUESTION)
+            self._service.log.add(
+                user_of(scope).name,
+                scope["method"],
+                route,
+                status,
+                took,
+                may_be_slow=route not in _UNHURRIED,
+                question=question if isinstance(question, str) else None,
+            )
 
     def reply(self, error: Exception, scope: Scope) -> Response:
         """Return the reply to a request that failed."""
@@ -136,10 +161,13 @@ class Guard:
                 421, "unknown_host", "the request names another host", hint="--allow-host NAME permits one"
             )
 
-    def _authorised(self, headers: Mapping[bytes, bytes]) -> None:
+    def _authorised(self, headers: Mapping[bytes, bytes]) -> User:
+        """Return the user of the token of a request. Raises Problem 401 if the token is missing or wrong."""
         kind, _, secret = headers.get(b"authorization", b"").partition(b" ")
-        is_valid = hmac.compare_digest(_digest(secret.strip()), self._token or b"")
-        if not is_valid or kind.lower() != b"bearer":
+        has_token = kind.lower() == b"bearer"
+        token = secret.strip().decode("latin-1") if has_token else ""
+        user = self._service.user_of(token) if has_token or not self._service.has_tokens else None
+        if user is None:
             raise Problem(
                 401,
                 "unauthorized",
@@ -147,6 +175,7 @@ class Guard:
                 hint="send it as Authorization: Bearer TOKEN",
                 headers={"WWW-Authenticate": "Bearer"},
             )
+        return user
 
 
 OPENAI: Final = ("/v1/chat/", "/v1/embeddings", "/v1/models")
@@ -191,10 +220,6 @@ def _check_unambiguous(scope: Scope) -> None:
         hint="send each of these headers once",
         headers={"Connection": "close"},
     )
-
-
-def _digest(secret: bytes) -> bytes:
-    return hashlib.sha256(secret).digest()
 
 
 def _route(scope: Scope) -> str:

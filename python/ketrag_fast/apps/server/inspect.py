@@ -11,6 +11,7 @@ from starlette.responses import Response
 from ketrag_fast.apps.server.endpoints import INDEX, Call, Endpoint, Field, Shape
 from ketrag_fast.apps.server.replies import Problem, stopping, without_paths
 from ketrag_fast.apps.server.service import Service
+from ketrag_fast.apps.server.users import ABILITIES
 from ketrag_fast.base.config import Settings, names
 from ketrag_fast.errors import InputError
 from ketrag_fast.index import Index
@@ -19,6 +20,7 @@ from ketrag_fast.types import BuildReport, Document, Listed
 _MOST: Final = 1000
 _LARGEST: Final = 10**12
 _NAME: Final = 500
+_LARGEST_ID: Final = 1000
 _ORDERS: Final[dict[str, Callable[[Listed], Any]]] = {
     "title": lambda one: (one.title or one.document).casefold(),
     "document": lambda one: one.document.casefold(),
@@ -33,7 +35,7 @@ def _count(text: str, most: int = _LARGEST, least: int = 0) -> Field:
 
 _GRAPH: Final[Shape] = {
     "index": INDEX,
-    "graph": Field("string", "walk, skeleton, ...; default: the first graph of the index"),
+    "graph": Field("string", "such as walk; default: the first graph of the index"),
     "around": Field(
         "array",
         "names of nodes, or numbers such as #12; repeatable",
@@ -52,6 +54,11 @@ _PASSAGE: Final[Shape] = {
     "before": _count("number of passages before it", 20),
     "after": _count("number of passages after it", 20),
     "generation": _count("generation that the number is from"),
+}
+_CHARACTER: Final[Shape] = {
+    "document": Field("string", "id of a document", required=True, least=1, most=_LARGEST_ID),
+    "at": _count("a character of its text (default 0)"),
+    **{name: field for name, field in _PASSAGE.items() if name in ("index", "before", "after")},
 }
 _LIST: Final[Shape] = {
     "index": INDEX,
@@ -79,7 +86,7 @@ _CHANGE: Final[Shape] = {
             "a document",
             required=True,
             fields={
-                "id": Field("string", "unique id", required=True, least=1, most=1000),
+                "id": Field("string", "unique id", required=True, least=1, most=_LARGEST_ID),
                 "text": Field("string", "full text", required=True),
                 "title": Field("string", "title", most=10_000),
                 "metadata": Field("object", "metadata for filters, returned with each passage"),
@@ -134,6 +141,13 @@ def index_endpoints() -> list[Endpoint]:
         ),
         Endpoint(
             "GET",
+            "/v1/passages",
+            passage_at,
+            "Read the passage at a character of a document and its neighbours",
+            _CHARACTER,
+        ),
+        Endpoint(
+            "GET",
             "/v1/passages/{unit}",
             passage,
             "Read a passage and its neighbours, with the metadata of the document",
@@ -174,9 +188,16 @@ def indexes(call: Call) -> dict[str, Any]:
             "answers": entry.index.inspect.has_answer_llm,
             "examples": list(entry.index.inspect.examples()),
         }
-        for entry in call.service.indexes
+        for entry in call.indexes
     ]
-    return {"schema": "ketrag/indexes/1", "indexes": rows, "writable": call.service.options.writable}
+    user = call.user
+    return {
+        "schema": "ketrag/indexes/1",
+        "indexes": rows,
+        "writable": "add" in user.may,
+        "user": user.name or None,
+        "may": [ability for ability in ABILITIES if ability in user.may],
+    }
 
 
 def stats(call: Call) -> Any:
@@ -249,9 +270,18 @@ def graph_view(call: Call) -> dict[str, Any]:
 
 def passage(call: Call) -> dict[str, Any]:
     """Return a passage, its neighbours and the metadata of its document."""
-    values, inspect = call.values, call.entry.index.inspect
     _require_generation(call)
-    unit = values["unit"]
+    return _passage(call, call.values["unit"])
+
+
+def passage_at(call: Call) -> dict[str, Any]:
+    """Return the passage at a character of a document, as `passage` does."""
+    values = call.values
+    return _passage(call, call.entry.index.inspect.unit_at(values["document"], values.get("at", 0)))
+
+
+def _passage(call: Call, unit: int) -> dict[str, Any]:
+    values, inspect = call.values, call.entry.index.inspect
     try:
         spans = inspect.around(unit, values.get("before", 1), values.get("after", 1))
         metadata = inspect.metadata(unit)
@@ -293,10 +323,16 @@ def documents(call: Call) -> dict[str, Any]:
 async def change_documents(call: Call) -> Any:
     """Change the documents; reply once the new generation is published and in use here."""
     service, body = call.service, call.values
-    require_writable(call)
     entry = call.entry
     if not body.get("documents") and not body.get("remove"):
         raise Problem(422, "bad_request", "the request has neither documents nor remove", param="documents")
+    if body.get("documents"):
+        call.require("add")
+    if body.get("remove") or (
+        "remove" not in call.user.may
+        and await service.aside(existing, call, [one["id"] for one in body["documents"]])
+    ):
+        call.require("remove")  # a document with the same id is replaced
     added = [
         Document(one["id"], one["text"], one.get("title", ""), one.get("metadata", {}))
         for one in body.get("documents", ())
@@ -314,11 +350,11 @@ async def change_documents(call: Call) -> Any:
     return clean(report.to_json(), service.indexes.folders)
 
 
-def require_writable(call: Call) -> None:
-    """Raise Problem 403 if the service may not change documents."""
-    if not call.service.options.writable:
-        hint = "start it with --allow-write"
-        raise Problem(403, "read_only", "this service is read-only", hint=hint, param="documents")
+def existing(call: Call, ids: list[str]) -> list[str]:
+    """Return the ids of documents that the index already has."""
+    containing = ids[0] if len(ids) == 1 else ""
+    known = {one.document for one in call.entry.index.inspect.documents(containing=containing)}
+    return [one for one in ids if one in known]
 
 
 def apply_change(service: Service, opened: Index, added: list[Document], removed: list[str]) -> BuildReport:
@@ -375,6 +411,8 @@ async def ready(call: Call) -> dict[str, str]:
 async def metrics(call: Call) -> Response:
     """Return the metrics in Prometheus's format."""
     service = call.service
+    if call.user.allow:
+        raise Problem(403, "forbidden", f"{call.user.shown} may not see all documents, nor their metrics")
     service.metrics.waiting.set(service.waiting + service.waiting_in_front())
     for entry in service.indexes:
         service.metrics.generation.labels(entry.name).set(entry.index.generation)

@@ -11,17 +11,20 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import accumulate, groupby
 from typing import Any, Final
 
 from ketrag_fast.apps.cli.terminal import display_path, one_line, quote_source_lines
+from ketrag_fast.query.outline import Outline
+from ketrag_fast.records import dataclass, field, replace
 from ketrag_fast.types import Answer, Context, Excerpt, Files, Hit, Hits, Match, Passage, Place, Theme, Themes
 from ketrag_fast.types.contexts import NOTHING_FITS
 from ketrag_fast.types.wording import counted
 
 TOKENS: Final = 2_000
 """Default size of a result."""
+OUTLINE_TOKENS: Final = 1_000
+"""Default size of a map of a repository."""
 MOST_TOKENS: Final = 10_000
 """Clients warn about longer results."""
 MOST_HITS: Final = 100
@@ -120,6 +123,7 @@ def search_reply(hits: Hits, limit: int, tokens: int, paths: Paths) -> Reply:
     whole = 0
     for hit in hits:
         head = paths.head(hit) + f" | {hit.score:.2f}"
+        head += "" if hit.relation is None else one_line(f" | {hit.relation}")
         if hit.description is not None and all(hit.description != one.description for one in shown):
             head += f"\n({one_line(hit.description)})"
         line = "" if hit.rank > BRIEF else one_line(best_line(hit))
@@ -300,6 +304,18 @@ def list_reply(
     )
     folders = [{"folder": folder, "files": count, "index": name} for name, folder, count in rows[:shown]]
     return Reply("\n".join([*about, *lines[:shown], end]), {**data, "folders": folders})
+
+
+def outline_reply(maps: Sequence[tuple[str | None, Outline]], tokens: int) -> Reply:
+    """Return the map of each index, which share the tokens."""
+    end = '[NAME:LINE is a definition; search(related="path:line") shows what belongs to it]'
+    room = (tokens - _size(end) - 1) // max(len(maps), 1)
+    blocks = []
+    for name, outline in maps:
+        head = "" if name is None else one_line(f"[{name}]") + "\n"
+        blocks.append(head + outline.text(room - (_size(head) if head else 0), one_line))
+    rows = [{"index": name, **outline.to_json()} for name, outline in maps]
+    return Reply("\n".join([*blocks, end]), {"schema": "ketrag/outline/1", "outlines": rows})
 
 
 def themes_reply(themes: Themes, chosen: Theme | None, tokens: int) -> Reply:

@@ -9,6 +9,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -21,12 +22,16 @@ from ketrag_fast.apps.server.replies import Problem, event, json_reply
 from ketrag_fast.apps.server.retrieval import LONGEST, fields_of, topics
 from ketrag_fast.apps.server.service import OpenIndex, Service
 from ketrag_fast.errors import KetragError
-from ketrag_fast.types import Answer, Context
+from ketrag_fast.types import Answer, Context, Turn
+from ketrag_fast.types.turns import MOST_ANSWER
 
 _MOST_TEXTS: Final = 2048
 _MOST_MESSAGES: Final = 1000
 _TEXT: Final = 100_000
+_TURNS: Final = 9
+"""Last user messages that are read: the question and the turns before it."""
 _MARK: Final = re.compile(r"\[(\d{1,9})\]")
+_CITED: Final = re.compile(r" ?\[(?:\d{1,9}|\?)\]")
 
 _RETRIEVAL: Final = ("budget", "top", "deadline", "filter", "newest")
 """Fields of `/v1/ask` that a chat request may have as well (`extra_body` of OpenAI's clients)."""
@@ -41,7 +46,7 @@ CHAT: Final[Shape] = {
     "model": Field("string", "index name, or NAME:MODE to choose a mode", required=True, most=200),
     "messages": Field(
         "array",
-        "the last user message is the question",
+        "the last user message is the question; one that does not stand alone takes names from those before",
         required=True,
         least=1,
         most=_MOST_MESSAGES,
@@ -92,12 +97,12 @@ def endpoints(service: Service) -> list[Endpoint]:
 
 async def models(call: Call) -> dict[str, Any]:
     """List the indexes."""
-    return {"object": "list", "data": [_model(entry) for entry in call.service.indexes]}
+    return {"object": "list", "data": [_model(entry) for entry in call.indexes]}
 
 
 async def model(call: Call) -> dict[str, Any]:
     """Show one index."""
-    return _model(call.service.indexes.find(call.values["name"]))
+    return _model(call.indexes.find(call.values["name"]))
 
 
 def _model(entry: OpenIndex) -> dict[str, Any]:
@@ -107,7 +112,7 @@ def _model(entry: OpenIndex) -> dict[str, Any]:
 def embeddings(call: Call) -> dict[str, Any]:
     """Embed texts with the model of an index."""
     body = call.values
-    entry, _ = _index_of(call.service, body["model"])
+    entry, _ = _index_of(call, body["model"])
     texts, inspect = _texts(body["input"]), entry.index.inspect
     role, seconds = body.get("input_type", "document"), call.service.options.deadline
     rows = inspect.vectors(texts, role, seconds=seconds)
@@ -138,18 +143,18 @@ def _texts(given: Any) -> list[str]:
     return texts
 
 
-def _index_of(service: Service, name: str) -> tuple[OpenIndex, str | None]:
+def _index_of(call: Call, name: str) -> tuple[OpenIndex, str | None]:
     """Return the index of a model name, and the mode if the name has one."""
-    if any(entry.name == name for entry in service.indexes):
-        return service.indexes.find(name), None
+    if any(entry.name == name for entry in call.indexes):
+        return call.indexes.find(name), None
     index, _, mode = name.partition(":")
-    return service.indexes.find(index), mode or None
+    return call.indexes.find(index), mode or None
 
 
 async def chat(call: Call) -> Response:
     """Answer the last question of a chat."""
     service, body = call.service, call.values
-    entry, mode = _index_of(service, body["model"])
+    entry, mode = _index_of(call, body["model"])
     if not entry.index.inspect.has_answer_llm:
         raise Problem(
             422,
@@ -162,6 +167,7 @@ async def chat(call: Call) -> Response:
     # Chat programs add texts to what a person typed, so that marks in a message are not demands.
     fields = fields_of({**body, "mode": mode, "literal": True})
     question = _question(body["messages"])
+    fields["history"] = _turns(body["messages"])
     seconds = service.options.answer_seconds
     answering = Answering(service, entry, question, fields, seconds=seconds, **options)
     head = {"id": f"chatcmpl-{secrets.token_hex(12)}", "created": int(time.time()), "model": body["model"]}
@@ -188,16 +194,33 @@ def _question(messages: list[dict[str, Any]]) -> str:
     for message in reversed(messages):
         if message.get("role") != "user":
             continue
-        content = message.get("content")
-        if isinstance(content, list):
-            parts = [part.get("text") for part in content if isinstance(part, dict)]
-            content = "\n".join(part for part in parts if isinstance(part, str))
-        if isinstance(content, str) and content.strip() and len(content) <= LONGEST:
+        content = _text_of(message)
+        if content.strip() and len(content) <= LONGEST:
             return content
         raise Problem(
             422, "bad_request", f"messages: the last user message must have 1 to {LONGEST:,} characters"
         )
     raise Problem(422, "bad_request", "messages: no user message", param="messages")
+
+
+def _text_of(message: Mapping[str, Any]) -> str:
+    """Return the text of a message; empty if it has none."""
+    content = message.get("content")
+    if isinstance(content, list):
+        parts = [part.get("text") for part in content if isinstance(part, dict)]
+        content = "\n".join(part for part in parts if isinstance(part, str))
+    return content if isinstance(content, str) else ""
+
+
+def _turns(messages: list[dict[str, Any]]) -> list[Turn]:
+    """Return the turns before the last user message: each question with the answers that follow it."""
+    asked = [at for at, message in enumerate(messages) if message.get("role") == "user"]
+    turns = []
+    for first, following in pairwise(asked[-_TURNS:]):
+        replies = [_text_of(one) for one in messages[first:following] if one.get("role") == "assistant"]
+        if question := _text_of(messages[first]).strip():
+            turns.append(Turn(question[:LONGEST], _CITED.sub("", "\n".join(replies))[:MOST_ANSWER]))
+    return turns
 
 
 def notes_of(answer: Answer, index: str) -> list[dict[str, Any]]:

@@ -6,11 +6,11 @@ import ipaddress
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import ConfigError
+from ketrag_fast.records import asdict, dataclass, field
 
 DEFAULT_NAME: Final = "ketrag"
 """The name of an index without NAME=."""
@@ -68,6 +68,13 @@ class ServerOptions:
     """Names accepted in `Host`, in addition to the addresses of this machine."""
     origins: tuple[str, ...] = ()
     """Origins whose pages may use this service (CORS)."""
+    users: str | None = None
+    """File with the users, instead of one token."""
+    log: str | None = None
+    """`text` or `json`: a line for each request on standard error; None: only slow and refused requests."""
+    log_questions: bool = False
+    slow_seconds: float = 5.0
+    """Requests for passages and other data that take longer are marked in the log."""
     page: bool = True
     front: bool = True
     """Answer plain requests in the core."""

@@ -10,17 +10,46 @@ from ketrag_fast.apps.server.endpoints import INDEX, Call, Endpoint, Field, Shap
 from ketrag_fast.apps.server.options import is_local
 from ketrag_fast.apps.server.replies import JSON, LATE, Problem, late_reply
 from ketrag_fast.apps.server.service import Service
+from ketrag_fast.base.scopes import SCOPES
+from ketrag_fast.index.left_out import reasons_of
 from ketrag_fast.query.query import MOST_HOPS, QueryFields
 
 LONGEST: Final = 20_000
 """Maximum characters of a question."""
 FIELDS: Final = (
-    *("mode", "budget", "top", "min_score", "explain", "newest", "filter", "hops", "deadline", "literal"),
+    *(
+        "mode",
+        "budget",
+        "top",
+        "min_score",
+        "explain",
+        "newest",
+        "filter",
+        "hops",
+        "deadline",
+        "literal",
+        "history",
+        "only",
+    ),
 )
 """Fields of a body that `Index.retrieve` takes under the same name."""
 _MOST: Final = 1000
 _LINES: Final = 10_000
 _PATTERN: Final = 1000
+
+
+MOST_TURNS: Final = 1000
+"""Turns of a conversation in a request, of which the last ones are read."""
+_TURN: Final[Shape] = {
+    "question": Field("string", "its question", required=True, least=1, most=2 * LONGEST),
+    "answer": Field("string", "its answer", most=100_000),
+    "titles": Field(
+        "array",
+        "titles of documents that the answer is about",
+        most=100,
+        items=Field("string", "a title", required=True),
+    ),
+}
 
 
 def question(*, required: bool = False) -> Field:
@@ -43,6 +72,9 @@ def topics(service: Service) -> Shape:
             "boolean",
             "read the question as plain words: no phrases, exclusions, prefixes, fields or similar words",
         ),
+        "only": Field(
+            "string", "only files that are code, docs, config or tests, by their paths", choices=SCOPES
+        ),
         "deadline": Field("number", "maximum seconds", least=0, most=service.options.deadline, above=True),
         "filter": Field(
             "any",
@@ -54,6 +86,13 @@ def topics(service: Service) -> Shape:
             "names or sub-questions on the way to the answer that are known already",
             most=MOST_HOPS,
             items=question(required=True),
+        ),
+        "history": Field(
+            "array",
+            "the conversation before the question, oldest turn first: the field `turn` of each answer of "
+            "`/v1/ask`; a question that does not stand alone takes names from the last ones",
+            most=MOST_TURNS,
+            items=Field("object", "a turn", required=True, fields=_TURN),
         ),
     }
 
@@ -75,14 +114,30 @@ def endpoints(service: Service) -> list[Endpoint]:
         items=question(required=True),
     )
     search_shape = {
-        "query": question(required=True),
+        "query": question(),
+        "related": Field(
+            "string",
+            "instead of a query: path:line or a name in source code; finds what belongs to it",
+            least=1,
+            most=_PATTERN,
+        ),
         "limit": Field("integer", "maximum number of hits (default 10)", least=0, most=_MOST),
         "glob": glob,
         "grep": Field("string", "only passages with a line that matches", least=1, most=_PATTERN),
         "snippets": Field("boolean", "add the lines that show the words of the query, with ranges to mark"),
         **{
             name: shared[name]
-            for name in ("index", "mode", "filter", "min_score", "deadline", "hops", "literal")
+            for name in (
+                "index",
+                "mode",
+                "filter",
+                "min_score",
+                "deadline",
+                "hops",
+                "literal",
+                "history",
+                "only",
+            )
         },
     }
     grep_shape = {
@@ -92,7 +147,7 @@ def endpoints(service: Service) -> list[Endpoint]:
         "fixed": Field("boolean", "the pattern is a text"),
         "glob": glob,
         "limit": Field("integer", "maximum number of lines (default 1,000)", least=0, most=_LINES),
-        **{name: shared[name] for name in ("index", "filter", "deadline")},
+        **{name: shared[name] for name in ("index", "filter", "deadline", "only")},
     }
     path = Field(
         "string",
@@ -154,9 +209,10 @@ def search(call: Call) -> dict[str, Any]:
     """Return hits, with `snippets` also the lines that show the words of the query."""
     body, fields = call.values, fields_of(call.values)
     fields.setdefault("deadline", call.service.options.deadline)
-    hits = call.entry.index.search(
-        body["query"], body.get("limit", 10), glob=body.get("glob"), grep=body.get("grep"), **fields
-    )
+    if ("query" in body) == ("related" in body):
+        raise Problem(422, "bad_request", "the request must have either query or related")
+    how = {name: body.get(name) for name in ("glob", "grep", "related")}
+    hits = call.entry.index.search(body.get("query", ""), body.get("limit", 10), **how, **fields)
     data = hits.to_json()
     if body.get("snippets"):
         for row, hit in zip(data["hits"], hits, strict=True):
@@ -164,27 +220,32 @@ def search(call: Call) -> dict[str, Any]:
                 {"line": line.number, "text": line.text, "marks": [list(mark) for mark in line.marks]}
                 for line in hit.snippet
             ]
-    return {**data, "hits": _shown(call.service, data["hits"])}
+    return {**data, "hits": shown_paths(call.service, data["hits"])}
 
 
 def grep(call: Call) -> dict[str, Any]:
     """Return the lines that match a pattern."""
     body = {"limit": _MOST, "deadline": call.service.options.deadline, **call.values}
-    names = ("ignore_case", "words", "fixed", "glob", "filter", "deadline")
+    names = ("ignore_case", "words", "fixed", "glob", "filter", "deadline", "only")
     options = {name: body[name] for name in names if name in body}
     limit = body["limit"]
     matches = call.entry.index.grep(body["pattern"], limit=limit + 1, **options)
-    rows = _shown(call.service, [match.to_json() for match in matches[:limit]])
-    return {"schema": "ketrag/grep/1", "matches": rows, "more": len(matches) > limit}
+    rows = shown_paths(call.service, [match.to_json() for match in matches[:limit]])
+    data = {"schema": "ketrag/grep/1", "matches": rows, "more": len(matches) > limit}
+    if body.get("filter") is None and (
+        unsearched := call.entry.index.unsearched(body.get("glob"), only=body.get("only"))
+    ):
+        data["unsearched"] = reasons_of(unsearched)
+    return data
 
 
 def text(call: Call) -> dict[str, Any]:
     """Return the indexed text of a file, or some lines of it."""
     excerpt = call.entry.index.text(call.values["path"])
-    return {"schema": "ketrag/text/1", **_shown(call.service, [excerpt.to_json()])[0]}
+    return {"schema": "ketrag/text/1", **shown_paths(call.service, [excerpt.to_json()])[0]}
 
 
-def _shown(service: Service, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def shown_paths(service: Service, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return results as JSON, without paths of this machine if clients of other machines may see them."""
     if not is_local(service.options.host):
         for row in rows:

@@ -27,6 +27,7 @@ from ketrag_fast.apps.server.options import ServerOptions, is_local
 from ketrag_fast.apps.server.replies import JSON, Problem, busy, error_json, json_bytes, log, stopping
 from ketrag_fast.apps.server.retrieval import LONGEST, fields_of, topics
 from ketrag_fast.apps.server.service import BATCH, Service
+from ketrag_fast.apps.server.users import User, check_private
 from ketrag_fast.errors import ConfigError, KetragError
 from ketrag_fast.query.core_plans import Front, Plan
 
@@ -41,7 +42,7 @@ _LONGEST_TOKEN: Final = 4096
 VARIABLE: Final = "KETRAG_TOKEN"
 
 
-def token_of(file: str | None, host: str) -> str | None:
+def token_of(file: str | None, host: str, *, has_users: bool = False) -> str | None:
     """Return the token from its file, else from the environment.
 
     Raises ConfigError if the service is reachable from other machines and the token is missing or can be
@@ -49,16 +50,21 @@ def token_of(file: str | None, host: str) -> str | None:
     """
     token = os.environ.get(VARIABLE)
     if file is not None:
+        check_private(file, "--token-file")
         try:
             with Path(file).open("rb") as stream:
                 token = stream.read(_LONGEST_TOKEN + 1).decode("utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"--token-file {file}: cannot be read: {error}") from None
+    if has_users:
+        if file is not None:
+            raise ConfigError("--users contradicts --token-file", hint="leave out one of them")
+        return None
     if not token:
         if not is_local(host):
             raise ConfigError(
                 f"--host {host} is reachable from other machines and needs a token",
-                hint=f"write a token to a file and use --token-file FILE, or set ${VARIABLE}",
+                hint=f"use --users FILE, or --token-file FILE with a token, or set ${VARIABLE}",
             )
         if file is not None:
             raise ConfigError(f"--token-file {file}: the file is empty")
@@ -131,6 +137,7 @@ class _Server(uvicorn.Server):
         host, port = self.servers[0].sockets[0].getsockname()[:2] if self.config.uds is None else ("", 0)
         self._front = front = start_front(service, self._listening, self.config.uds or f"{host}:{port}")
         service.indexes.on_change = front.forget
+        service.on_users = lambda: front.set_holders(service.holders())
         service.waiting_in_front = front.waiting
         service.metrics.front = front.counts
         self._on_start()
@@ -148,7 +155,7 @@ class _Server(uvicorn.Server):
             counted = front.counts()
             service.metrics.front = lambda: counted
             service.waiting_in_front = lambda: 0
-            service.indexes.on_change = lambda: None
+            service.indexes.on_change = service.on_users = lambda: None
         await super().shutdown(sockets)
         if front is not None:
             await asyncio.to_thread(front.join, _LAST)
@@ -178,6 +185,7 @@ def serve(
     """
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     app = make(options, token)
+    _log_notes(app.state.service)
     # The application listens where no other user can connect.
     with tempfile.TemporaryDirectory(prefix="ketrag-", ignore_cleanup_errors=True) as private:
         config = uvicorn.Config(
@@ -219,6 +227,29 @@ def serve(
         raise KetragError("the service could not start; see its log")
 
 
+class _Notes(logging.Handler):
+    """Writes messages of the service as lines of its log of requests."""
+
+    def __init__(self, service: Service) -> None:
+        super().__init__()
+        self._service = service
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a message, with the traceback of an internal error."""
+        self._service.log.note(record.levelname.lower(), self.format(record))
+
+
+def _log_notes(service: Service) -> None:
+    """Write messages of the service to the log of requests if it has a line for each request."""
+    if service.options.log is not None:
+        notes = [one for one in log.handlers if isinstance(one, _Notes)]
+        for one in notes:
+            log.removeHandler(one)
+        log.addHandler(_Notes(service))
+        log.propagate = False
+        log.setLevel(logging.INFO)
+
+
 _LONGEST_WAIT: Final = 60
 
 
@@ -244,13 +275,14 @@ def start_front(service: Service, listening: socket.socket, application: str) ->
         read=options.read_seconds,
         idle=options.idle_seconds,
         hosts=None if any_host else [*local, *options.hosts, options.host],
-        token=service.token,
+        holders=service.holders(),
         headers=_headers(),
         busy=[_whole(busy(seconds)) for seconds in range(_LONGEST_WAIT)],
         crowded=_whole(crowded),
         broken=_whole(broken),
         stopping=_whole(stopping()),
         counts=counts_file(),
+        log=service.log,
     )
 
 
@@ -269,8 +301,10 @@ class _Planner:
         if not self._service.options.front:
             return None
         try:
-            values = check_fields(json.loads(fields), self._shape, "")
-            index = self._service.indexes.find(values.get("index")).index
+            given = json.loads(fields)
+            user = User(allow=given.pop("allow", ""))
+            values = check_fields(given, self._shape, "")
+            index = self._service.indexes.seen_by(user).find(values.get("index")).index
             options = fields_of({**values, "deadline": seconds})
             return index.inspect.prepared(json_bytes, **options)
         except KetragError:  # the application replies with it

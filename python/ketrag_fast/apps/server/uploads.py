@@ -10,7 +10,7 @@ from typing import Any, Final
 from starlette.requests import ClientDisconnect, Request
 
 from ketrag_fast.apps.server.endpoints import Call, Endpoint, Field
-from ketrag_fast.apps.server.inspect import apply_change, clean, require_writable
+from ketrag_fast.apps.server.inspect import apply_change, clean, existing
 from ketrag_fast.apps.server.replies import Problem
 from ketrag_fast.base.config import Settings
 from ketrag_fast.index.building import read_sources
@@ -50,7 +50,9 @@ def upload_endpoints() -> list[Endpoint]:
 
 async def upload(call: Call) -> dict[str, Any]:
     """Index the file in the body, and reply with what was read once it can be found."""
-    require_writable(call)
+    call.require("add")
+    if call.values.get("replace") == "yes":
+        call.require("remove")
     entry, name = call.entry, file_name(call.values["name"])
     content = call.request.headers.get("content-type", "").split(";", 1)[0].strip().lower()
     if content != _TYPE:  # other pages cannot send this one without permission
@@ -60,10 +62,11 @@ async def upload(call: Call) -> dict[str, Any]:
         await _receive(call.request, path, max(LARGEST, call.service.options.body))
         # The name may have characters of patterns: the folder is the source.
         documents, failures = await call.service.aside(_read, path, call)
-        result = _result(name, documents, failures, (*call.service.indexes.folders, (folder, "")))
+        result = _result(name, documents, failures, (("", f"{folder}/"), *call.service.indexes.folders))
     if not documents:
         return {**result, "state": "refused"}
-    same = [] if call.values.get("replace") == "yes" else _existing(call, documents)
+    ids = [one.id for one in documents]
+    same = [] if call.values.get("replace") == "yes" else await call.service.aside(existing, call, ids)
     if same:
         return {**result, "state": "exists", "existing": same[:100]}
     if entry.writing.locked():
@@ -118,14 +121,6 @@ def _read(path: Path, call: Call) -> tuple[list[Document], list[Failure]]:
     items = list(read_sources([str(path.parent)], settings))
     documents = [item for item in items if isinstance(item, Document)]
     return documents, [item for item in items if isinstance(item, Failure)]
-
-
-def _existing(call: Call, documents: list[Document]) -> list[str]:
-    """Return the ids of documents that the index already has."""
-    inspect = call.entry.index.inspect
-    containing = documents[0].id if len(documents) == 1 else ""
-    known = {one.document for one in inspect.documents(containing=containing)}
-    return [one.id for one in documents if one.id in known]
 
 
 def _result(

@@ -18,7 +18,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from ketrag_fast.apps.server.metrics import FOLDER, folder, mark_dead
@@ -27,6 +26,7 @@ from ketrag_fast.apps.server.replies import log
 from ketrag_fast.apps.server.running import serve
 from ketrag_fast.base.memory import enough_memory
 from ketrag_fast.errors import KetragError
+from ketrag_fast.records import dataclass
 
 _UNABLE: Final = 3
 """The exit code of a worker that cannot start and should not be retried."""

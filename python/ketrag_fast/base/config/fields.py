@@ -13,10 +13,10 @@ from __future__ import annotations
 import math
 import reprlib
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from ketrag_fast.errors import ConfigError
+from ketrag_fast.records import dataclass, fields, replace, shared_field
 
 Concern = Literal["build", "read", "query", "run"]
 Reach = Literal["text", "files", "never", "true"]
@@ -82,7 +82,7 @@ def setting(
         "metavar": metavar,
         "reaches": reaches,
     }
-    return field(default=default, metadata=meta)
+    return shared_field(default, meta)
 
 
 @dataclass(frozen=True, slots=True)

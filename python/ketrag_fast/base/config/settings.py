@@ -8,14 +8,15 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from ketrag_fast.base.config.fields import Concern, Setting, Topic, declared_settings, suggest
+from ketrag_fast.base.config.local_servers import SETTINGS, spell_out
 from ketrag_fast.base.config.shared import LEAST_MEMORY, SharedSettings
 from ketrag_fast.errors import ConfigError
+from ketrag_fast.records import dataclass, fields
 
 T = TypeVar("T")
 
@@ -45,6 +46,7 @@ class Settings(SharedSettings):
             values["modes"] = ",".join(listed)
         if isinstance(values.get("modes"), str):  # normalised, so that equal lists compare equal
             values["modes"] = ",".join(mode.strip() for mode in values["modes"].split(","))
+        values |= {name: spell_out(values[name]) for name in SETTINGS & values.keys()}
         unknown = next((name for name in values if name not in known), None)
         if unknown is not None:
             near = find_setting(unknown)  # raises unless the names differ only in case and hyphens

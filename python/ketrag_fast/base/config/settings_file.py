@@ -11,17 +11,18 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast.base.config.fields import Setting, short_repr
+from ketrag_fast.base.config.local_servers import SETTINGS as MODELS
+from ketrag_fast.base.config.local_servers import spell_out
 from ketrag_fast.base.config.settings import catalogue, find_setting
 from ketrag_fast.base.safe_io import read_toml
 from ketrag_fast.base.user_records import SETTINGS, read_record
 from ketrag_fast.errors import ConfigError, SettingsNotConfirmed
+from ketrag_fast.records import dataclass
 
 DEFAULT_FILE: Final = "ketrag.toml"
 _ADDRESS: Final = re.compile(r"(?<![A-Za-z0-9+.-])[A-Za-z0-9+.-]++://[^\s#?]*")
@@ -115,6 +116,8 @@ def read_settings_file(path: Path | None) -> SettingsFile:
                 raise ConfigError(f"{wanted}: {error.message}", hint=error.hint) from None
         optional = spec.default is None
         found[name] = None if optional and value in ("", "none") else value
+        if name in MODELS:
+            found[name] = spell_out(found[name])
         what = named_outside(spec, found[name], folder)
         if what is not None:
             outside.append(Outside(name, line_of(data.decode("utf-8-sig"), key), what))
@@ -183,6 +186,8 @@ def line_of(text: str, key: str) -> int:
     A line inside a text of several lines may look the same. It is not taken, because the lines before it are
     no complete TOML.
     """
+    import tomllib  # only messages need it here
+
     candidates = []
     lines = text.splitlines(keepends=True)
     for number, line in enumerate(lines):
@@ -199,6 +204,8 @@ def line_of(text: str, key: str) -> int:
 
 
 def _key_of(text: str) -> str:
+    import tomllib
+
     try:
         return next(iter(tomllib.loads(f"{text} = 0")))
     except ValueError:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from ketrag_fast.base.config.fields import LONGEST_SECONDS, setting
+from ketrag_fast.records import dataclass
 
 LEAST_MEMORY: Final = 256
 """Minimum memory of a build in MB."""
@@ -25,8 +25,8 @@ class SharedSettings:
     )
     embedder: str = setting(
         "builtin",
-        "embedding model: builtin, native:NAME_OR_PATH, local:NAME_OR_PATH, openai:MODEL@URL or "
-        "vectors:FOLDER",
+        "embedding model: builtin, native:NAME_OR_PATH, local:NAME_OR_PATH, openai:MODEL@URL, "
+        "ollama:MODEL, lmstudio:MODEL or vectors:FOLDER",
         rebuild=True,
         flag=True,
         metavar="SPEC",
@@ -76,7 +76,8 @@ class SharedSettings:
     )
     llm: str = setting(
         "none",
-        "language model: none, heuristic (rules), llama-cpp:PATH.gguf, openai:MODEL@URL or replay:FILE.jsonl",
+        "language model: none, heuristic (rules), llama-cpp:PATH.gguf, openai:MODEL@URL, ollama:MODEL, "
+        "lmstudio:MODEL or replay:FILE.jsonl",
         topic="reading",
         flag=True,
         metavar="SPEC",

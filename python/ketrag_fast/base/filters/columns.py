@@ -14,7 +14,6 @@ import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from threading import Lock
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from ketrag_fast.base.filters.condition import Condition, FieldComparison, Value, exact_number, kind_of, wrong
+from ketrag_fast.records import dataclass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

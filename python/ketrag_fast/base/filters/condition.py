@@ -13,10 +13,10 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from ketrag_fast.errors import InputError
+from ketrag_fast.records import dataclass
 
 Value = str | float | bool
 DEEPEST: Final = 60

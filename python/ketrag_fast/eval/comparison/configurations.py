@@ -16,7 +16,6 @@ llm = "openai:gpt-4o-mini@https://api.openai.com/v1"
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +23,7 @@ from typing import Any, Final
 from ketrag_fast.base.config import Settings, catalogue, find_setting, names, parse, resolve
 from ketrag_fast.base.safe_io import read_toml
 from ketrag_fast.errors import ConfigError
+from ketrag_fast.records import dataclass, field
 from ketrag_fast.systems.registry import registry
 
 MOST: Final = 100

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from ketrag_fast.eval.datasets import Question
 from ketrag_fast.eval.prices import Bill, usd_text
 from ketrag_fast.eval.results import ABSENT, Result, ResultRow, align_columns, interval_text, percent_of
+from ketrag_fast.records import dataclass, field
 
 COUNTED = ("documents", "chunks", "subchunks", "keywords", "core_chunks", "entities", "relations")
 """The statistics of an index that a report contains."""

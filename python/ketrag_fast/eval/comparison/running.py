@@ -6,7 +6,6 @@ import hashlib
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +33,7 @@ from ketrag_fast.index import Index
 from ketrag_fast.models.cross_encoders import is_extractive
 from ketrag_fast.models.embedders.registry import BUILTIN
 from ketrag_fast.models.llms.registry import is_model
+from ketrag_fast.records import dataclass, field, replace
 from ketrag_fast.systems.planning import embedding_stages
 from ketrag_fast.systems.registry import registry
 from ketrag_fast.types import BuildReport, Document, Usage

@@ -12,12 +12,10 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from filelock import FileLock, Timeout
-
+from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
 from ketrag_fast.base.progress import Callback, Limited, Meter
 from ketrag_fast.base.safe_io import read_regular
@@ -45,6 +43,7 @@ from ketrag_fast.index.on_ray.cluster import (
     nodes_of,
     probe_of,
 )
+from ketrag_fast.records import dataclass, field, replace
 from ketrag_fast.storage.durable import discard_folder, replace_file
 from ketrag_fast.storage.generation import current_number
 from ketrag_fast.storage.io_errors import writing
@@ -159,14 +158,12 @@ def _held(target: Layout) -> Iterator[Path]:
     folder = root.with_name(f"{root.name}.shards")
     with writing(folder):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = FileLock(folder / "build.lock", timeout=0)
-    try:
-        with writing(folder):
-            lock.acquire()
-    except Timeout:
+    with writing(folder):
+        lock = _core.lock_file(folder / "build.lock")
+    if lock is None:
         raise IndexLocked(
             f"another process is building {target.root} on Ray", hint="wait until it has finished"
-        ) from None
+        )
     try:
         yield folder
     finally:

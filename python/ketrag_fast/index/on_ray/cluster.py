@@ -18,7 +18,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Final
 
 from ketrag_fast.base.config import Settings
@@ -31,6 +30,7 @@ from ketrag_fast.errors import (
     NetworkForbidden,
 )
 from ketrag_fast.models.http.endpoints import is_loopback
+from ketrag_fast.records import dataclass
 
 CLIENT: Final = "ray://"
 _CONNECT_SECONDS: Final = 10.0

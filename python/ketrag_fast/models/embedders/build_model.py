@@ -7,7 +7,6 @@ graph.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
@@ -29,6 +28,7 @@ from ketrag_fast.models.embedders.cache import (
 from ketrag_fast.models.embedders.fingerprint import SAMPLE, Identity, identify, precision_for, require_same
 from ketrag_fast.models.embedders.protocol import Embedder, Report, Role, Tally, Vectors
 from ketrag_fast.models.embedders.registry import EmbedderOptions, fingerprint, load, pools_spans
+from ketrag_fast.records import replace
 from ketrag_fast.storage.vector_cache import CodeJournal, scratch_rows
 from ketrag_fast.storage.vector_codes import Packing
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,6 +22,7 @@ from ketrag_fast.models.embedders.protocol import (
     Vectors,
     windows_of,
 )
+from ketrag_fast.records import dataclass
 from ketrag_fast.storage.vector_cache import CodeJournal, VectorTable, text_hash
 from ketrag_fast.storage.vector_codes import Packing
 

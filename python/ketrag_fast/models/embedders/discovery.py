@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ from ketrag_fast.errors import BackendError, BackendMissing, ConfigError, Ketrag
 from ketrag_fast.models.embedders.fingerprint import SAMPLE, closeness
 from ketrag_fast.models.embedders.model_folder import is_model, look
 from ketrag_fast.models.embedders.protocol import Embedder
+from ketrag_fast.records import asdict, dataclass
 
 PREFIX: Final = "sentence-transformers:"
 NATIVE: Final = "native:"

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +20,7 @@ from ketrag_fast.models.embedders.batching import RULE
 from ketrag_fast.models.embedders.model_folder import ModelFolder
 from ketrag_fast.models.embedders.protocol import Cancel, Embedder, Precision, Vectors, least_cosine
 from ketrag_fast.models.http.endpoints import EndpointPrompts
+from ketrag_fast.records import dataclass
 
 SCHEMA: Final = "ketrag/model/1"
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast.errors import BackendError
+from ketrag_fast.records import dataclass
 
 _OURS: Final = "sentence_transformers."
 _MODULE_SETTINGS: Final = ("sentence_bert_config.json", "sentence_roberta_config.json")

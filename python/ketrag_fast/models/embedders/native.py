@@ -14,7 +14,6 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary, WeakValueDictionary
@@ -38,6 +37,7 @@ from ketrag_fast.models.embedders.protocol import (
     Vectors,
     least_cosine,
 )
+from ketrag_fast.records import asdict, dataclass
 
 R = TypeVar("R", Encoded, EncodedSpans)
 SHORT: Final = 2000

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ketrag_fast.errors import BackendError, Cancelled, InternalError
+from ketrag_fast.records import asdict, dataclass
 
 T = TypeVar("T")
 Role = Literal["document", "query"]

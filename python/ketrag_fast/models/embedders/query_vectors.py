@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -26,6 +25,7 @@ from ketrag_fast.models.embedders.protocol import Embedder, Role, Vectors
 from ketrag_fast.models.embedders.registry import BUILTIN, fingerprint, load, options_of
 from ketrag_fast.models.lru import LruCache
 from ketrag_fast.models.spending import SpendingLimit
+from ketrag_fast.records import replace
 
 REMEMBERED: Final = 1024
 

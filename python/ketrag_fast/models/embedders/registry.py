@@ -8,13 +8,13 @@ supports the model), `openai:MODEL@URL[#PROMPTS]`, `vectors:FOLDER`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import BackendError, BackendMissing, ConfigError, KetragError, NetworkForbidden
 from ketrag_fast.models.spending import Account, SpendingLimit
+from ketrag_fast.records import dataclass, replace
 
 if TYPE_CHECKING:
     from ketrag_fast.models.embedders.model_folder import ModelFolder
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 BUILTIN: Final = "builtin"
 _FORMS: Final = (
     "builtin, local:NAME_OR_PATH, native:NAME_OR_PATH, sentence-transformers:NAME_OR_PATH, "
-    "openai:MODEL@URL, vectors:FOLDER"
+    "openai:MODEL@URL, ollama:MODEL, lmstudio:MODEL, vectors:FOLDER"
 )
 FOLDERS: Final = frozenset(("sentence-transformers", "native", "local"))
 _KINDS: Final = FOLDERS | {"openai", "vectors"}

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from math import isfinite
@@ -31,6 +30,7 @@ from ketrag_fast.models.llms.protocol import LanguageModel, Limits, ModelIdentit
 from ketrag_fast.models.llms.registry import HEURISTIC, REPLAY, ModelOptions, open_model, parse_spec
 from ketrag_fast.models.spending import Account, SpendingLimit
 from ketrag_fast.models.tasks.task import ParsedReply, Task
+from ketrag_fast.records import dataclass, replace
 from ketrag_fast.storage.journal import KeptReply, StoredReader, reply_key
 
 ATTEMPTS: Final = 2

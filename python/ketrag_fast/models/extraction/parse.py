@@ -11,12 +11,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from ketrag_fast.models.extraction import records as clean
 from ketrag_fast.models.extraction.grounding import Source
 from ketrag_fast.models.extraction.records import EntityRecord, Extraction, RelationRecord
+from ketrag_fast.records import dataclass
 
 PARSER: Final = 2
 """Version of the parser: increase it when parsing changes, so that stored replies are parsed again."""

@@ -10,12 +10,12 @@ import hashlib
 import json
 import re
 import unicodedata
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ketrag_fast.errors import ConfigError
 from ketrag_fast.models.llms.protocol import Prompt
 from ketrag_fast.models.tasks.task import object_schema
+from ketrag_fast.records import dataclass, replace
 
 ENTITY_TYPES: Final = ("person", "organization", "place", "event", "work", "date", "concept")
 """GraphRAG's four types (organization, person, geo, event) plus works, dates and concepts."""

@@ -14,7 +14,6 @@ import os
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
@@ -24,6 +23,7 @@ from ketrag_fast.errors import BackendError, ConfigError
 from ketrag_fast.models.extraction import records as clean
 from ketrag_fast.models.extraction.grounding import Source, fold
 from ketrag_fast.models.extraction.records import EntityRecord, Extraction, RelationRecord
+from ketrag_fast.records import dataclass
 from ketrag_fast.storage.durable import replace_path
 from ketrag_fast.storage.io_errors import writing
 

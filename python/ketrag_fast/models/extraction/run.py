@@ -10,7 +10,6 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Generic
 
@@ -22,6 +21,7 @@ from ketrag_fast.models.extraction.recording import RecordingWriter
 from ketrag_fast.models.extraction.records import Extraction
 from ketrag_fast.models.tasks.driver import Driver, Spent
 from ketrag_fast.models.tasks.task import Item, Task, V
+from ketrag_fast.records import dataclass, field
 from ketrag_fast.storage.journal import Journal, KeptReply
 
 FEW: Final = 10
@@ -97,7 +97,7 @@ class ReadingOutcome(Spent):
     failed: list[tuple[Chunk, str]] = field(default_factory=list)
     pending: list[Chunk] = field(default_factory=list)
     whole: Mapping[str, float] = field(default_factory=dict)
-    """Calls, tokens and seconds of all these chunks over all builds: the cost of the skeleton."""
+    """Calls, tokens and seconds of all these chunks over all builds: the cost of extraction."""
     summaries: tuple[int, int] | None = None
     """Summaries written and requested; None if there are no summaries."""
 
@@ -216,7 +216,7 @@ class Reading:
 
 
 def entities_and_relations(reader: ChunkReader) -> ExtractionWork[Extraction]:
-    """Return the work for KET-RAG's skeleton."""
+    """Return the work that extracts entities and relations."""
     local = None if reader.local is None else reader.local.extract
     return ExtractionWork(reader.task, local, lambda found: len(found.entities))
 

@@ -8,7 +8,6 @@ concatenated description is kept.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
@@ -20,6 +19,7 @@ from ketrag_fast.models.extraction.records import MAX_DESCRIPTION, clean
 from ketrag_fast.models.extraction.run import Reading
 from ketrag_fast.models.llms.protocol import Prompt
 from ketrag_fast.models.tasks.task import Item, ParsedReply, Task, object_schema
+from ketrag_fast.records import dataclass
 from ketrag_fast.storage.journal import KeptReply
 
 INPUT: Final = 4_000

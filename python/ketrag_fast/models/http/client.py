@@ -146,7 +146,8 @@ class Client:
         reply = _on_wire(lambda: self._connections.ask(method, self._path, self._key, data, clock))
         try:
             if reply.status != 200:
-                raise self._refused(reply, reason_of(_on_wire(lambda: _content(reply, _REASON_BYTES)) or b""))
+                content = _on_wire(lambda: _content(reply, _REASON_BYTES)) or b""
+                raise self._refused(reply, reason_of(content), code_of(content))
             encoding = _header(reply, b"content-encoding")
             if encoding not in ("identity", ""):
                 raise BackendError(f"{self._where} answered with unrequested encoding {encoding[:40]}")
@@ -208,7 +209,7 @@ class Client:
         if held:
             yield redact_bytes(bytes(held))
 
-    def _refused(self, reply: httpcore.Response, text: str) -> Exception:
+    def _refused(self, reply: httpcore.Response, text: str, code: str | None) -> Exception:
         if reply.status in _PASSING:
             return _PassingError(f"status {reply.status}: {text}", wait_of(_header(reply, b"retry-after")))
         message = f"{self._where} answered {reply.status} {reason_phrase(reply)}: {text}"
@@ -217,7 +218,7 @@ class Client:
         hint = "check address and model name"
         if reply.status in (401, 403):
             hint = "set the key in KETRAG_OPENAI_API_KEY (or OPENAI_API_KEY)"
-        return RefusedError(message, reply.status, hint=hint)
+        return RefusedError(message, reply.status, hint=hint, code=code)
 
 
 def in_threads(
@@ -307,11 +308,14 @@ class TooLongError(BackendError):
 
 
 class RefusedError(BackendError):
-    """The endpoint answered with a permanent error `status`."""
+    """The endpoint answered with a permanent error `status`. `given` is the code in its reply, if any."""
 
-    def __init__(self, message: str, status: int, *, hint: str | None = None) -> None:
+    def __init__(
+        self, message: str, status: int, *, hint: str | None = None, code: str | None = None
+    ) -> None:
         super().__init__(message, hint=hint)
         self.status = status
+        self.given = code
 
 
 class UnreachableError(BackendError):
@@ -328,6 +332,15 @@ def reason_of(content: bytes) -> str:
     except (ValueError, RecursionError):
         pass
     return redact_all(" ".join(text.split()))[:SHOWN] or "no reason given"
+
+
+def code_of(content: bytes) -> str | None:
+    """Return the code in an error response of `ketrag serve`; None in other responses."""
+    try:
+        code = json.loads(content).get("code")
+    except (ValueError, RecursionError, AttributeError):
+        return None
+    return code if isinstance(code, str) else None
 
 
 def about_length(text: str) -> bool:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl, quote, urlsplit
 
 from ketrag_fast.errors import ConfigError, NetworkForbidden
+from ketrag_fast.records import dataclass
 from ketrag_fast.secrets import Key
 
 if TYPE_CHECKING:
     from ketrag_fast.models.embedders.protocol import Role
 
 KEY_VARIABLES: Final = ("KETRAG_OPENAI_API_KEY", "OPENAI_API_KEY")
+SERVICE_VARIABLE: Final = "KETRAG_TOKEN"
+"""Variable with the token of `ketrag serve`, for the service and for those that query it."""
 WEIGHT: Final = re.compile(r"[A-Za-z]+|[0-9]|[^\sA-Za-z0-9]")
 LETTERS: Final = 6
 """Letters of a word that count as one token."""
@@ -222,6 +224,17 @@ def key_for(host: str, scheme: str) -> Key | None:
     if key is not None and scheme != "https" and not is_loopback(host):
         raise ConfigError(f"the API key would be sent to {host} unencrypted", hint="use an https address")
     return key
+
+
+def token_for(host: str, scheme: str) -> Key | None:
+    """Return the token for a service (`ketrag serve`) that the user names, or None.
+
+    Raises ConfigError, without showing the token, as `key_for` does.
+    """
+    token = _read_key(SERVICE_VARIABLE)
+    if token is not None and scheme != "https" and not is_loopback(host):
+        raise ConfigError(f"the token would be sent to {host} unencrypted", hint="use an https address")
+    return token
 
 
 def _read_key(variable: str) -> Key | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
-from dataclasses import replace
 from typing import Final
 
 from ketrag_fast.errors import BackendError, Cancelled, ConfigError
@@ -32,6 +31,7 @@ from ketrag_fast.models.llms.openai_messages import (
 from ketrag_fast.models.llms.protocol import Cancel, Finish, Limits, ModelIdentity, ModelReply, Prompt
 from ketrag_fast.models.llms.registry import ModelOptions
 from ketrag_fast.models.spending import Account, LimitReachedError
+from ketrag_fast.records import replace
 from ketrag_fast.secrets import Cover
 
 CONCURRENCY: Final = 4

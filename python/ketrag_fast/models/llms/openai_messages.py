@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ketrag_fast.errors import BackendError
 from ketrag_fast.models.http.client import RefusedError
 from ketrag_fast.models.llms.protocol import Finish, Limits, Prompt
+from ketrag_fast.records import dataclass, replace
 
 _SHOWN: Final = 8
 FORMS: Final = ("json_schema", "json_object", "text")

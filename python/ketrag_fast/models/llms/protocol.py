@@ -7,8 +7,9 @@ that affect every prompt (unknown model, rejected key, spending limit) are raise
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
+
+from ketrag_fast.records import asdict, dataclass, field
 
 Cancel = Callable[[], bool]
 """Returns True to cancel; called between tokens, or several times a second for remote models."""

@@ -10,15 +10,16 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
 from ketrag_fast.base.config import Settings
+from ketrag_fast.base.config.local_servers import spell_out
 from ketrag_fast.base.progress import Limited
 from ketrag_fast.errors import BackendError, Cancelled, ConfigError, DeadlineExceeded
 from ketrag_fast.models.spending import Account, SpendingLimit
+from ketrag_fast.records import dataclass, field
 
 if TYPE_CHECKING:
     from ketrag_fast.models.http.endpoints import RetryPolicy
@@ -32,7 +33,9 @@ _MODULES: Final = {
     "openai": "ketrag_fast.models.llms.openai",
 }
 _FILES: Final = {"llama-cpp": "a GGUF model", REPLAY: "a recording"}
-_FORMS: Final = "none, heuristic, llama-cpp:PATH.gguf, openai:MODEL@URL, replay:FILE.jsonl"
+_FORMS: Final = (
+    "none, heuristic, llama-cpp:PATH.gguf, openai:MODEL@URL, ollama:MODEL, lmstudio:MODEL, replay:FILE.jsonl"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,7 @@ def parse_spec(spec: str) -> tuple[str, str]:
     """Return (kind, rest) of a spec. Raises ConfigError, which lists the forms."""
     if spec in (NONE, HEURISTIC):
         return spec, ""
-    kind, colon, rest = spec.partition(":")
+    kind, colon, rest = spell_out(spec).partition(":")
     if not colon or kind not in (*_MODULES, REPLAY) or not rest.strip():
         raise ConfigError(f"llm must be one of {_FORMS}, got {spec!r}")
     return kind, rest
@@ -95,6 +98,7 @@ def open_model(spec: str, options: ModelOptions | None = None) -> LanguageModel:
     Raises ConfigError (spec), BackendMissing (names the extra), BackendError (file or endpoint),
     NetworkForbidden.
     """
+    spec = spell_out(spec)
     kind, rest = parse_spec(spec)
     if kind not in _MODULES:
         raise ConfigError(

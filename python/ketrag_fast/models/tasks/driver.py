@@ -11,7 +11,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ketrag_fast.base.progress import Limited, Meter
@@ -19,6 +18,7 @@ from ketrag_fast.errors import BackendError, Cancelled, DeadlineExceeded
 from ketrag_fast.models.llms.protocol import LanguageModel, Limits, ModelReply, Prompt
 from ketrag_fast.models.spending import LimitReachedError
 from ketrag_fast.models.tasks.task import LEAST_ROOM, Item, S, Task, V
+from ketrag_fast.records import dataclass, replace
 from ketrag_fast.storage.journal import Journal, KeptReply
 
 ERRORS: Final = 10

@@ -15,11 +15,11 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, Generic, TypeVar
 
 from ketrag_fast.models.llms.protocol import Limits, Prompt
+from ketrag_fast.records import dataclass, field, replace
 from ketrag_fast.storage.journal import KeptReply, Verdict, reply_key
 
 S = TypeVar("S")

@@ -49,3 +49,11 @@ const data = (text) => cleaned(JSON.parse(text));
 
 const short = (text, most) => (text.length <= most ? text : `${text.slice(0, most - 1)}…`);
 const count = (number) => number.toLocaleString("en");
+const plural = (number, what) => `${count(number)} ${what}${number === 1 ? "" : "s"}`;
+const percent = (share) => `${share > 0 && share < 0.005 ? "<1" : Math.round(100 * share)} %`;
+
+/** A name that is stored in capitals or in small letters, as people write it; short ones in capitals are abbreviations. */
+function properName(name) {
+  const isStored = name === name.toLowerCase() || (name === name.toUpperCase() && (name.length > 3 || name.includes(" ")));
+  return isStored ? name.toLowerCase().replace(/(^|[\s-])\p{L}/gu, (letter) => letter.toUpperCase()) : name;
+}

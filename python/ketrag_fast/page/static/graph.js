@@ -2,10 +2,13 @@
 // A graph with its tools: search, paths, filters, expand and collapse. Used by the page, and by pages without a server.
 
 const PLAIN = { type: "button" };
+/** Words for what colours and sizes show. */
+const WORDS = { community: "group", degree: "links", pagerank: "importance" };
 
 /**
  * `host.load({graph, around, to, question, limit})` returns a promise of a view (ketrag/graph-view/1);
- * `host.read(node)` one of [{title, text, open}] about a node; `host.graphs` are names.
+ * `host.read(node)` one of [{title, text, open}] about a node; `host.graphs` are names; `host.moved(request, view, replace)`
+ * is called when another picture is shown.
  */
 class GraphPanel extends GraphPicture {
   constructor(root, host) {
@@ -22,7 +25,7 @@ class GraphPanel extends GraphPicture {
 
   build() {
     const button = (text, on, label) => made("button", { ...PLAIN, on, ...(label ? { "aria-label": label, title: label } : {}) }, text);
-    const choice = (label, ...values) => made("select", { "aria-label": label }, ...values.map((value) => made("option", { value }, value)));
+    const choice = (label, ...values) => made("select", { "aria-label": label }, ...values.map((value) => made("option", { value }, WORDS[value] || value)));
     this.choice = choice("graph");
     this.way = choice("explore from", "name", "question");
     this.search = made("input", { type: "search", maxlength: "500", placeholder: "Explore from a name", "aria-label": "name or question to explore from" });
@@ -165,6 +168,7 @@ class GraphPanel extends GraphPicture {
       if (this.view) this.before = [...this.before.slice(-9), [this.request, this.view]];
       this.request = own;
       this.show(view, keep);
+      if (this.host.moved) this.host.moved(own, view);
     } catch (error) {
       if (own === this.awaited) { this.awaited = null; this.counts.textContent = error.message; }
     }
@@ -177,6 +181,7 @@ class GraphPanel extends GraphPicture {
     let view;
     [this.request, view] = this.before.pop();
     this.show(view);
+    if (this.host.moved) this.host.moved(this.request, view, true);
   }
 
   /** Keep the picture that is shown: a reply that comes later changes nothing. */
@@ -226,7 +231,7 @@ class GraphPanel extends GraphPicture {
       for (const node of this.order) {
         const own = nodes.community[node];
         sizes.set(own, (sizes.get(own) || 0) + 1);
-        if (!heads.has(own)) heads.set(own, nodes.title[node]);
+        if (!heads.has(own)) heads.set(own, this.name(node));
       }
       const largest = [...sizes.keys()].sort((a, b) => sizes.get(b) - sizes.get(a) || a - b).slice(0, 6);
       communities.push(...largest.map((own) => made("li", {}, made("span", { class: `swatch c${own % COLOURS}` }), ` ${short(heads.get(own), 24)} ${count(sizes.get(own))}`)));
@@ -256,14 +261,14 @@ class GraphPanel extends GraphPicture {
   showRows() {
     if (!this.view || !this.listed.open) { this.rows.replaceChildren(); return; }
     const shown = [...this.order].filter((node) => this.shown(node)).slice(0, 200);
-    this.rows.replaceChildren(...shown.map((node) => made("li", {}, made("button", { ...PLAIN, on: () => this.select(node) }, short(this.view.nodes.title[node], 60)))));
+    this.rows.replaceChildren(...shown.map((node) => made("li", {}, made("button", { ...PLAIN, on: () => this.select(node) }, short(this.name(node), 60)))));
   }
 
   point(node) {
     if (node === this.hover) return;
     this.hover = node;
     this.canvas.classList.toggle("over", node >= 0);
-    this.canvas.title = node < 0 ? "" : `${short(this.view.nodes.title[node], 200)} (${this.view.kinds[this.view.nodes.kind[node]]})`;
+    this.canvas.title = node < 0 ? "" : `${short(this.name(node), 200)} (${this.view.kinds[this.view.nodes.kind[node]]})`;
     this.paint();
   }
 
@@ -310,16 +315,16 @@ class GraphPanel extends GraphPicture {
     const button = (text, on, label) => made("button", { ...PLAIN, on, ...(label ? { "aria-label": label } : {}) }, text);
     const others = this.neighbours(node).sort((a, b) => weight[b] - weight[a] || a - b);
     const text = made("div", { class: "graph-text", "aria-live": "polite" });
-    const about = `${this.view.kinds[kind[node]]} · ${count(weight[node])} links · community ${community[node] + 1}`;
-    this.said.textContent = `${short(title[node], 100)}, ${about}`;
+    const about = `${this.view.kinds[kind[node]]} · ${count(weight[node])} links · group ${community[node] + 1}`;
+    this.said.textContent = `${short(this.name(node), 100)}, ${about}`;
     this.side.replaceChildren(
-      made("h3", {}, short(title[node], 300)),
+      made("h3", {}, short(this.name(node), 300)),
       made("p", { class: "about" }, about),
       made("div", { class: "row" }, button("Expand", () => this.expand(node)), button("Collapse", () => this.collapse(node)),
         button("Only this", () => this.go({ graph: this.view.graph, around: [`#${id[node]}`], limit: 60 }, id[node])),
         button("Hide", () => this.hide([node])), button("Path from", () => { this.search.value = title[node]; this.end.focus(); }, "find a path from this node")),
       made("ul", { class: "names", "aria-label": "linked to" }, ...others.slice(0, 40).map((other) =>
-        made("li", {}, button(short(title[other], 60), () => this.select(other))))),
+        made("li", {}, button(short(this.name(other), 60), () => this.select(other))))),
       ...(others.length > 40 ? [made("p", { class: "about" }, `40 of ${count(others.length)} drawn neighbours`)] : []),
       text);
     try {

@@ -284,6 +284,14 @@ class GraphPicture {
     return [x[node] * this.scale * this.stretch[0] + this.x, y[node] * this.scale * this.stretch[1] + this.y];
   }
 
+  /** The name of a node for people. Keywords and subjects are as they are in the text; of passages the offsets are left out. */
+  name(node) {
+    const { kind, title } = this.view.nodes;
+    const part = /^(.+) \[\d+:\d+\]$/.exec(title[node]);
+    if (part) return `${part[1]} (passage)`;
+    return ["passage", "keyword", "subject"].includes(this.view.kinds[kind[node]]) ? title[node] : properName(title[node]);
+  }
+
   /** The colours of the page's scheme, light or dark. */
   palette() {
     const style = getComputedStyle(this.box);
@@ -504,7 +512,7 @@ class GraphPicture {
     const onPath = (this.view.path || []).length; // their labels come first, and may cover other nodes
     for (const [number, [node, x, y]] of candidates.entries()) {
       if (found.length >= most) break;
-      const text = short(this.view.nodes.title[node].replace(/\s+/g, " "), clientWidth < 500 ? 20 : 28);
+      const text = short(this.name(node).replace(/\s+/g, " "), clientWidth < 500 ? 20 : 28);
       const wide = wideOf(text);
       const far = this.radii[node] + 4;
       const places = [[x + far, y], [x - far - wide, y], [x - wide / 2, y - far - 7], [x - wide / 2, y + far + 7]];

@@ -45,7 +45,7 @@ function inlines(text, depth = 0) {
     nodes.push(text.slice(last, hit.index));
     last = hit.index + hit[0].length;
     if (code !== undefined) nodes.push(made("code", { dir: "ltr" }, code.trim() || code));
-    else if (wiki !== undefined) nodes.push(alias || wiki);
+    else if (wiki !== undefined) nodes.push(wikiLink(wiki, alias || wiki));
     else if (label !== undefined) nodes.push(link(target, ...within(label || target)));
     else if (bold !== undefined) nodes.push(made("strong", {}, ...within(bold)));
     else if (em !== undefined) nodes.push(made("em", {}, ...within(em)));

@@ -125,7 +125,15 @@ function passagesOf(unit, query) {
   for (let other = row - Number(query.get("before")); other <= row + Number(query.get("after")); other += 1) {
     if (held.units.document[other] === own) rows.push(spanOf(other));
   }
-  return { passages: rows };
+  return { unit, passages: rows };
+}
+
+/** The unit at a character of a document, or the nearest one before it. */
+function unitAt(name, start) {
+  const { units, documents } = held;
+  const rows = units.unit.map((_, row) => row).filter((row) => documents[units.document[row]].document === name);
+  if (!rows.length) throw new Refused(`this file has no document ${short(name, 200)}`);
+  return units.unit[rows.filter((row) => units.start[row] <= start).pop() ?? rows[0]];
 }
 
 function answerOf(path, query, body) {
@@ -138,6 +146,7 @@ function answerOf(path, query, body) {
   if (path === "/v1/themes" && held.themes) return held.themes;
   if (path === "/v1/fields") return { fields: [] };
   if (path === "/v1/builds") return { running: null, builds: [] };
+  if (path === "/v1/passages") return passagesOf(unitAt(query.get("document"), Number(query.get("at"))), query);
   if (path.startsWith("/v1/passages/")) return passagesOf(Number(path.slice(13)), query);
   if (path.startsWith("/v1/graph/")) return nameOf(decodeURIComponent(path.slice(10)));
   throw new Refused("this page has no server");

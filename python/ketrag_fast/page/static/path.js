@@ -139,8 +139,7 @@ function drawPath(context) {
     const [x, y] = centre.get(key);
     const text = own.kind === "passage" && own.rank ? `[${own.rank}] ${own.text}` : own.text;
     const go = () => {
-      const target = own.rank && at(`p0-${own.rank}`);
-      if (target) { target.scrollIntoView({ block: "center" }); target.focus(); } else explore({ graph: "walk", around: [own.text.toLowerCase()] });
+      if (own.rank) goToPassage(own.rank); else visit(addressOf("graph", { graph: "walk", around: own.text.toLowerCase() }));
     };
     const group = made("svg:g", { class: own.kind, tabindex: "0", ...(own.kind === "term" ? { role: "img", "aria-label": `term ${text}` } : { role: "link", on: go }) },
       made("svg:title", {}, own.tip ? `${text} (${own.tip})` : text),
@@ -165,5 +164,6 @@ function showPath(contexts) {
   const drawing = contexts.length === 1 ? drawPath(contexts[0]) : null;
   at("path-part").hidden = !drawing;
   at("path").replaceChildren(...(drawing ? [drawing] : []));
-  at("explore-question").onclick = () => explore({ graph: (chosen().graphs || [])[0], question: contexts[0].question });
+  at("explore-question").hidden = !(chosen().graphs || []).length;
+  at("explore-question").onclick = () => visit(addressOf("graph", { graph: chosen().graphs[0], question: contexts[0].question }));
 }

@@ -1,7 +1,5 @@
 "use strict";
 // The view Themes: what the documents are about, and questions about the whole.
-const percent = (share) => `${share > 0 && share < 0.005 ? "<1" : Math.round(100 * share)} %`;
-const plural = (number, what) => `${count(number)} ${what}${number === 1 ? "" : "s"}`;
 
 /** The themes that are shown: the reply of the service, and the filter that they are of. */
 let themes = { themes: [], filter: "" };
@@ -10,13 +8,12 @@ function* everyTheme(list) {
   for (const theme of list) { yield theme; yield* everyTheme(theme.themes); }
 }
 
-const themeAddress = (view, id) => `#${view}?${new URLSearchParams({ theme: id, ...(themes.filter ? { filter: themes.filter } : {}) })}`;
+const themeAddress = (view, id) => addressOf(view, { theme: id, filter: themes.filter });
 
 /** A central sentence with a link that opens its document there. */
 function quoteBox(quote) {
-  const passage = { ...quote, unit: { id: quote.unit }, why: [{ word: quote.text }] };
-  return made("blockquote", { class: "quote" }, made("p", { dir: "auto" }, quote.text.replace(/\s+/g, " ")),
-    made("p", { class: "place" }, documentLink(passage, themes.generation), " · ", placeButton(quote)));
+  return made("blockquote", { class: "quote" }, made("p", { dir: "auto" }, ...inlines(quote.text.replace(/\s+/g, " "))),
+    made("p", { class: "place" }, readerLink({ ...quote, why: [{ word: quote.text }] }, quote.title || quote.document), " · ", placeButton(quote)));
 }
 
 /** The share of a theme in each period as bars, and in words. */
@@ -42,7 +39,7 @@ function summaryOfTheme({ summary }) {
 
 function documentsOfTheme(theme) {
   const rows = theme.documents.slice(0, 5).map((one) => made("li", {},
-    documentLink({ ...one, unit: { id: one.unit } }, themes.generation), made("span", { class: "about" }, ` ${plural(one.passages, "passage")}`)));
+    readerLink(one, one.title || one.document), made("span", { class: "about" }, ` ${plural(one.passages, "passage")}`)));
   return [made("h3", {}, "Documents"), made("ul", { class: "theme-documents" }, ...rows),
     made("p", {}, made("a", { href: themeAddress("documents", theme.id) }, `List ${theme.document_count === 1 ? "this document" : `all ${count(theme.document_count)} documents`}`))];
 }
@@ -80,8 +77,7 @@ function unfoldTheme(id) {
 
 let finding = 0;
 
-async function showThemes(query) {
-  const asked = new URLSearchParams(query);
+async function showThemes(asked) {
   const filter = asked.get("filter") || "";
   const own = finding += 1;
   at("themes-filter").value = filter;
@@ -110,15 +106,12 @@ function showThemeOfDocuments(id) {
   if (!id) return;
   const known = [...everyTheme(themes.themes)].find((one) => one.id === id);
   at("documents-theme").replaceChildren(made("a", { href: themeAddress("themes", id) }, `Theme ${short(id, 40)}`),
-    made("span", { dir: "auto" }, known ? known.label : ""), made("a", { href: "#documents" }, "All documents"));
+    made("span", { dir: "auto" }, known ? known.label : ""), made("a", { href: addressOf("documents") }, "All documents"));
 }
 
 /** Answer a question about the whole from many documents, by theme. */
 function askAboutTheWhole(question) {
-  location.hash = "ask";
-  showView();
-  at("question").value = question;
-  ask(question, "survey");
+  askAnew(question, "survey");
 }
 
 at("whole").addEventListener("submit", (event) => {
@@ -130,5 +123,5 @@ at("whole").addEventListener("submit", (event) => {
 });
 at("themes-filter").addEventListener("change", () => {
   const filter = at("themes-filter").value.trim();
-  location.hash = filter ? `themes?${new URLSearchParams({ filter })}` : "themes";
+  visit(addressOf("themes", { filter }));
 });

@@ -1,14 +1,14 @@
 "use strict";
 // The views of the page: which one is shown, the graph, the documents, the index, and the path of a question.
-const VIEWS = ["ask", "themes", "graph", "documents", "index"];
 const indexQuery = () => `index=${encodeURIComponent(chosen().name)}`;
 const loaded = {};
 let panel = null;
 
-/** Show the view that the address names, and load it when it is first seen. */
+const SHOW = { ask: showAsk, themes: showThemes, graph: showGraph, documents: showDocuments, index: showStatistics };
+
+/** Show what the address names: the view, and the document above it. A view is loaded when its part of the address is new. */
 function showView() {
-  const [named, query = ""] = location.hash.slice(1).split("?");
-  const name = VIEWS.includes(named) ? named : "ask";
+  const { view: name, query } = address();
   document.body.classList.toggle("wide", name === "graph");
   for (const view of VIEWS) {
     at(`view-${view}`).hidden = view !== name;
@@ -16,42 +16,51 @@ function showView() {
     if (view === name) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
   }
   if (!indexes.length) return;
-  const key = viewKey(query);
-  if (loaded[name] === key || (name === "graph" && !query && loaded.graph && loaded.graph.startsWith(viewKey("")))) return;
+  const index = query.get("index");
+  if (index && index !== chosen().name && indexes.some((one) => one.name === index)) { at("index").value = index; showIndex(); }
+  const asked = query.getAll("q");
+  document.title = [query.get("document") || asked[asked.length - 1] || (name === "ask" ? "" : at(`to-${name}`).textContent), "ketrag"].filter(Boolean).join(" · ");
+  showReader(query);
+  for (const one of READER) query.delete(one);
+  at(`to-${name}`).setAttribute("href", addressOf(name, parametersOf(query))); // a view keeps its state while another one is shown
+  const key = viewKey(query.toString());
+  if (loaded[name] === key) return;
   loaded[name] = key;
-  if (name === "graph") showGraph(requestOf(query));
-  if (name === "themes") showThemes(query);
-  if (name === "documents") {
-    const asked = new URLSearchParams(query);
-    showDocuments(0, asked);
-    if (asked.get("unit")) openReader({ unit: { id: Number(asked.get("unit")) } }, Number(asked.get("generation")));
-  }
-  if (name === "index") showStatistics();
+  SHOW[name](query);
 }
 
 const viewKey = (query) => `${chosen().name} ${chosen().generation} ${query}`;
 
 /** The request of an address such as #graph?graph=walk&around=Fram. */
 function requestOf(query) {
-  const asked = new URLSearchParams(query);
-  const request = {};
-  if (asked.get("graph")) request.graph = asked.get("graph");
-  if (asked.get("question")) request.question = asked.get("question");
-  if (asked.get("to")) request.to = asked.get("to");
-  if (asked.getAll("around").length) request.around = asked.getAll("around");
+  const request = { around: query.getAll("around"), isFromAddress: true };
+  for (const name of ["graph", "question", "to"]) if (query.get(name)) request[name] = query.get(name);
+  if (!request.around.length) delete request.around;
   return request;
+}
+
+/** Keep the picture that is shown in the address; nodes have their names there, since numbers change. */
+function keepPicture({ graph, around = [], to, question, isFromAddress }, view, replace) {
+  if (isFromAddress || address().view !== "graph") return;
+  const { id, title } = view.nodes;
+  const names = around.map((name) => (name.startsWith("#") ? title[id.indexOf(Number(name.slice(1)))] : name)).filter(Boolean);
+  const isDefault = !names.length && !question && graph === (chosen().graphs || [])[0];
+  const target = addressOf("graph", { graph: isDefault ? "" : graph, around: names, to, question, filter: at("graph-filter").value.trim() });
+  if (target === at("to-graph").getAttribute("href")) return;
+  loaded.graph = viewKey(target.split("?")[1] || "");
+  visit(target, { replace });
 }
 
 function graphPanel() {
   panel = panel || new GraphPanel(at("graph-root"), {
     questions: true,
+    moved: keepPicture,
     async load(request) {
       try { return await this.picture(request); } catch (error) {
         if (error.code !== "generation_replaced" || !panel.view) throw error;
         // The index has changed: numbers of nodes now mean others, names do not.
         const { id, title } = panel.view.nodes;
         await readIndexes();
-        loaded.graph = viewKey("");
         const named = request.around.map((name) => (name.startsWith("#") ? title[id.indexOf(Number(name.slice(1)))] : name)).filter(Boolean);
         return this.picture({ ...request, around: named });
       }
@@ -69,13 +78,11 @@ function graphPanel() {
       return data(await (await call(`/v1/graph-view?${query}`)).text());
     },
     async read({ title, unit, inspects, units }) {
-      const { generation } = panel.view;
-      const old = served ? `&generation=${generation}` : "";
+      const old = served ? `&generation=${panel.view.generation}` : "";
       const passage = async (own) => {
         const { passages } = data(await (await call(`/v1/passages/${own}?before=0&after=0&${indexQuery()}${old}`)).text());
         const [one] = passages;
-        const read = { unit: { id: own }, title: one.title || one.document, document: one.document };
-        return { title: placeOf(one), text: rendered(one.text, [], one.document).textContent, open: () => openReader(read, generation) };
+        return { title: placeOf(one), text: rendered(one.text, [], one.document).textContent, open: () => openReader(one) };
       };
       if (unit !== null) return [await passage(unit)];
       if (inspects === null) return Promise.all(units.map(passage));
@@ -90,24 +97,16 @@ function graphPanel() {
   return panel;
 }
 
-function showGraph(request = {}) {
+function showGraph(query) {
   const own = graphPanel();
   const graphs = chosen().graphs || [];
-  own.setGraphs(graphs, graphs.includes(request.graph) ? request.graph : undefined);
+  const request = requestOf(query);
+  own.setGraphs(graphs, graphs.includes(request.graph) ? request.graph : graphs[0]);
+  at("graph-filter").value = query.get("filter") || "";
   at("graph-filter").closest("details").hidden = !served;
-  if (!graphs.length) {
-    at("graph-root").replaceChildren(made("p", { class: "about" }, "This index has no graph. Add one with: ketrag index --modes auto"));
-    return;
-  }
-  own.go(request);
-}
-
-/** Open the graph view around a name or a question. */
-function explore(request) {
-  loaded.graph = viewKey("");
-  location.hash = "graph";
-  showView();
-  showGraph(request);
+  at("graph-root").hidden = !graphs.length;
+  at("graph-empty").hidden = Boolean(graphs.length);
+  if (graphs.length) own.go(request);
 }
 
 /** Progress of a build as text, such as "vectors: 1,200 of 6,119 texts, 4 s left". */
@@ -150,6 +149,15 @@ const buildRows = (builds) => builds.map((one) => {
     [changes, one.ran.length && `ran ${one.ran.join(" ")}`, ...more].filter(Boolean).join(" · ")];
 });
 
+/** What the index has, in sentences. */
+function summaryOf({ counts, created, disk, failures }) {
+  const passages = counts.subchunks || counts.chunks || 0;
+  const size = disk ? `, ${count(Math.round(disk.total / 1e5) / 10)} MB on disk` : "";
+  const when = created ? ` Last changed ${new Date(created).toLocaleString("en", { dateStyle: "long", timeStyle: "short" })}.` : "";
+  return made("section", { class: "summary" }, made("p", {}, `${plural(chosen().documents, "document")} in ${plural(passages, "passage")}${size}.${when}`),
+    made("p", {}, failures.length ? `${plural(failures.length, "document")} could not be read: see below.` : "Every document could be read."));
+}
+
 async function showStatistics() {
   try {
     const [found, graphs, history] = await Promise.all([`/v1/stats?${indexQuery()}`, `/v1/graph?${indexQuery()}`, `/v1/builds?${indexQuery()}`]
@@ -176,12 +184,12 @@ async function showStatistics() {
     const builds = table("Builds", ["started", "generation", "time", "documents", "what"], buildRows(history.builds));
     builds.classList.add("builds", "stack");
     const running = made("section", { class: "running", hidden: "" });
-    at("index-view").replaceChildren(
-      running, named("Index", ["setting", "value"], lines(about)), named("Health", ["what", "state"], health),
+    const failed = found.failures.length ? [named("Documents that could not be read", ["document", "reason"], found.failures.map((one) => [one.document || one.source || "", one.reason || one.message || JSON.stringify(one)]))] : [];
+    const figures = made("details", { class: "figures" }, made("summary", {}, "All figures"), made("div", { class: "cards" },
+      named("Index", ["setting", "value"], lines(about)), named("Health", ["what", "state"], health),
       ...(missing.length ? [named("Graphs to add", ["graph", "command"], missing)] : []), table("Counts", ["what", "number"], lines(found.counts)),
-      table("Edges", ["graph", "number"], lines(found.edges)), table("Stages", ["stage", "size", "time"], stages),
-      ...(found.failures.length ? [named("Documents that failed", ["document", "reason"], found.failures.map((one) => [one.document || one.source || "", one.reason || one.message || JSON.stringify(one)]))] : []),
-      ...(history.builds.length ? [builds] : []));
+      table("Edges", ["graph", "number"], lines(found.edges)), table("Stages", ["stage", "size", "time"], stages)));
+    at("index-view").replaceChildren(summaryOf(found), running, ...failed, figures, ...(history.builds.length ? [builds] : []));
     if (served) watchBuild(running);
   } catch (error) { at("index-view").replaceChildren(made("p", { class: "about" }, error.message)); }
 }
@@ -210,16 +218,6 @@ async function showFilter(place) {
 }
 
 window.addEventListener("hashchange", showView);
-at("containing-form").addEventListener("submit", (event) => { event.preventDefault(); showDocuments(0); });
-at("containing").addEventListener("input", () => showDocuments(0));
-at("reader").addEventListener("close", () => { // the address of a passage is that of the list again
-  if (!location.hash.startsWith("#documents?unit=")) return;
-  history.replaceState(null, "", "#documents");
-  loaded.documents = viewKey("");
-});
-at("graph-filter").addEventListener("change", () => panel && panel.go(panel.request || {}));
+at("graph-filter").addEventListener("change", () => panel && panel.go({ ...panel.request, isFromAddress: false }));
 for (const place of ["ask", "graph", "themes"]) at(`${place}-filter`).closest("details").addEventListener("toggle", () => showFilter(place));
-at("add-files").addEventListener("change", (event) => addFiles(event.target.files));
-at("view-documents").addEventListener("dragover", (event) => { if (writable) event.preventDefault(); });
-at("view-documents").addEventListener("drop", (event) => { if (writable) { event.preventDefault(); addFiles(event.dataTransfer.files); } });
 begin();

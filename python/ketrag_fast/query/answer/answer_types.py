@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 from typing import Final, Literal
+
+from ketrag_fast.query.answer.facts import stem
 
 AnswerType = Literal["time", "number", "location", "name", "manner"]
 
@@ -55,6 +58,11 @@ _CONTAINED: Final[dict[AnswerType, re.Pattern[str]]] = {
         r"\b(?:in|at|near|of|from|to|on|outside)\s++(?:the\s++)?(?:\w++\s++of\s++)?[A-Z]\w"
     ),
 }
+_NUMBER: Final = re.compile(r"\d(?:[\d.,]*\d)?")
+_FOCUS: Final = re.compile(
+    r"\b(?:what|which)\s++(?:(?:is|was|were|are|type|kind|sort|of|the|a)\s++)*+([\w'-]++)(?:\s++([\w'-]++))?",
+    re.IGNORECASE,
+)
 _NAME: Final = re.compile(r"\b[A-Z][\w'’.-]*+(?:\s++[A-Z][\w'’.-]*+)*+")
 
 
@@ -80,6 +88,36 @@ def contains_type(wanted: AnswerType, sentence: str, question: str) -> bool:
     if wanted != "name":
         return _CONTAINED[wanted].search(sentence) is not None
     return new_names(sentence, question) > 0
+
+
+def adds_type(wanted: AnswerType, sentence: str, question: str) -> bool:
+    """Return whether a sentence contains text of a type that the question does not contain.
+
+    Examples:
+        >>> adds_type("time", "It sailed in 1893.", "When did the ship of 1893 return?")
+        False
+        >>> adds_type("time", "It returned in 1896.", "When did the ship of 1893 return?")
+        True
+    """
+    if wanted == "manner":
+        return False
+    if wanted in ("name", "location"):
+        return new_names(sentence, question) > 0
+    known = question.lower()
+    pattern = _NUMBER if wanted == "number" else _CONTAINED["time"]
+    return any(found[0].lower() not in known for found in pattern.finditer(sentence))
+
+
+def focus_terms(question: str, terms: Container[str]) -> frozenset[str]:
+    """Return the terms of a question that name the kind of answer: the two words after "what" or "which".
+
+    Examples:
+        >>> sorted(focus_terms("For which award was it a finalist?", {"award", "finalist"}))
+        ['award']
+    """
+    found = _FOCUS.search(question)
+    words = found.groups(default="") if found else ()
+    return frozenset(term for word in words if (term := stem(word.lower())) in terms)
 
 
 def new_names(sentence: str, question: str) -> int:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Container, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, Literal
 
 from ketrag_fast import _core
+from ketrag_fast.records import dataclass, replace
 
 Kind = Literal["number", "name", "word"]
 

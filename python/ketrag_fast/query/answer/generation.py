@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Final
 
 from ketrag_fast.base.progress import Limited
@@ -15,6 +14,7 @@ from ketrag_fast.models.llms.protocol import LanguageModel, Limits, Loadable
 from ketrag_fast.models.tasks.driver import Driver
 from ketrag_fast.query.answer.grounding import Grounds, Support
 from ketrag_fast.query.answer.prompt import FREE, NOTHING, CitationReader, Form, fence_in, fitting
+from ketrag_fast.records import dataclass, field, replace
 from ketrag_fast.secrets import Cover, redact_all
 from ketrag_fast.types import Answer, AnswerSentence, Citation, Context
 

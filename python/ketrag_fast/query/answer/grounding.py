@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from ketrag_fast._core import detect_language
 from ketrag_fast.query.answer.facts import Fact, facts_of
 from ketrag_fast.query.answer.passage_parts import parts_of
+from ketrag_fast.records import dataclass
 from ketrag_fast.types import Passage
 
 _LEAST: Final = 0.5

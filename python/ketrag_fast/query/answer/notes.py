@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +23,7 @@ from ketrag_fast.query.plan import QueryPlan
 from ketrag_fast.query.themes.describe import find_themes
 from ketrag_fast.query.themes.question import has_general_words_alone
 from ketrag_fast.query.themes.summaries import ThemeReader, latest_summaries, with_summaries
+from ketrag_fast.records import dataclass, replace
 from ketrag_fast.types import Context, Passage, Section, ThemeSummary
 
 TOKENS: Final = 300

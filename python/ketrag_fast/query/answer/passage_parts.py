@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
 from ketrag_fast.kernels import sentence_spans
+from ketrag_fast.records import dataclass
 from ketrag_fast.types import Passage
 
 _HEADING: Final = re.compile(r"#{1,6}[ \t]")
 _UNDERLINE: Final = re.compile(r"(?:=+|-+)[ \t]*")
 _ITEM: Final = re.compile(r"(?:[-*+•·]|\d{1,3}[.)])[ \t]+|>[ \t]*")
 """The marker of a list item or quotation."""
+_ROW: Final = re.compile(r"^(?:\||[^\W_][^:;\n]{0,60}: [^;\n]*+; [^:;\n]{1,60}: )[^\n]*\S", re.MULTILINE)
+"""A line that is a row, with bars or with the name of each value: `Name: Fram; Built: 1892`."""
+_SPEAKER: Final = re.compile(r"[^\W\d_][\w .'’-]{0,30}: \S")
+"""How a line of a conversation begins: `Anna: See you there.`"""
 _NUMBER: Final = re.compile(r"[\s#*_]*(?:\d+(?:\.\d+)*\.?)?[\s#*_:]*")
 """Number and emphasis before the words of a heading."""
 
@@ -71,18 +75,41 @@ def is_heading(line: str, names: Container[str]) -> bool:
 
 
 def _lines(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the sentences of a text, and each line of those with a heading, a row or a rule."""
-    for start, end in sentence_spans(text).tolist():
+    """Yield the rows and the sentences of a text; `_sentences` splits the text between two rows."""
+    end = 0
+    for row in _ROW.finditer(text):
+        yield from _sentences(text, end, row.start())
+        yield row.span()
+        end = row.end()
+    yield from _sentences(text, end, len(text))
+
+
+def _sentences(text: str, begin: int, stop: int) -> Iterator[tuple[int, int]]:
+    """Yield the sentences of `text[begin:stop]`; those with a heading or speaker are cut at line ends."""
+    if not text[begin:stop].strip():
+        return
+    for first, last in sentence_spans(text[begin:stop]).tolist():
+        start, end = begin + first, begin + last
         rows = text[start:end].split("\n")
-        if not any(row.lstrip().startswith(("|", "#")) or _UNDERLINE.fullmatch(row.strip()) for row in rows):
+        if len(rows) == 1 or not any(map(_is_line, rows)):
             yield start, end
             continue
         for row in rows:
             trimmed = row.strip()
             if trimmed:
-                begin = start + row.index(trimmed)
-                yield begin, begin + len(trimmed)
+                at = start + row.index(trimmed)
+                yield at, at + len(trimmed)
             start += len(row) + 1
+
+
+def _is_line(row: str) -> bool:
+    """Return whether a line is a unit by its form: a heading, a rule, or what one speaker says."""
+    trimmed = row.strip()
+    return (
+        trimmed.startswith("#")
+        or _UNDERLINE.fullmatch(trimmed) is not None
+        or _SPEAKER.match(trimmed) is not None
+    )
 
 
 def _is_rule(line: str) -> bool:

@@ -14,12 +14,12 @@ import hashlib
 import re
 import string
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 from ketrag_fast.errors import BackendError, ConfigError
 from ketrag_fast.models.llms.protocol import LanguageModel, Prompt
 from ketrag_fast.query.answer.passage_parts import heading_names, is_heading, parts_of
+from ketrag_fast.records import dataclass
 from ketrag_fast.types import Context, Passage
 
 Kind = Literal["free", "yes-no", "choice"]

@@ -14,15 +14,15 @@ MOST: Final = 3
 """Default number of quotes of an answer."""
 _EACH: Final = 2  # quotes of one passage
 _READ: Final = 20  # passages
-_BEHIND: Final = 3.0
+_BEHIND: Final = 3.5
 _BEHIND_WHOLE: Final = 2.0
 """Difference to the best score above which a sentence is not quoted; the second one if the best one probably
-answers the question alone. Two for all sentences loses 1.1 points at three quotes, on every eighth question
-of the sets of benches/quotes.py."""
-_LONGEST: Final = 400
+answers the question alone. With four for all instead of three, three quotes contain 0.4 points more answers,
+on every second question of the sets of benches/quotes.py; 3.5 is between them."""
+_LONGEST: Final = 450
 """Maximum length of a quote in characters, unless its best sentence alone is longer. It trades length for
-answers: on the five sets of benches/quotes.py, 300 lose 2.6 points at three quotes and 450 gain 1.4, on every
-eighth question."""
+answers: on the five sets of benches/quotes.py, 400 lose 0.6 points at three quotes and 500 gain 0.6, on every
+second question."""
 _GAP: Final = re.compile(r"[\s\-*+•·>]*")
 """What may separate the sentences of one quote: no heading, table or other text."""
 
@@ -31,10 +31,10 @@ def best_sentences(context: Context, most: int = MOST) -> tuple[Quote, ...]:
     """Return up to `most` quotes from the context's first 20 passages, best first.
 
     The sentences and rows of tables of all passages compete by the scores of `sentence_scores`. A quote is a
-    sentence with those before and after it, the better one first, up to 400 characters; a row, or a sentence
+    sentence with those before and after it, the better one first, up to 450 characters; a row, or a sentence
     that probably answers the question alone, is quoted alone. At most two quotes come from one passage, or
-    half of `most`, and none whose best sentence is more than 3 below the best of all (2 if that one probably
-    answers the question alone), so that a question with a clear answer gets few quotes. Of sentences
+    half of `most`, and none whose best sentence is more than 3.5 below the best of all (2 if that one
+    probably answers the question alone), so that a question with a clear answer gets few quotes. Of sentences
     with equal keywords one is quoted.
     """
     passages = context.passages[:_READ]

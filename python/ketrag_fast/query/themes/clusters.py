@@ -10,7 +10,6 @@ smallest hashes of their texts, and every other unit joins the nearest theme.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from ketrag_fast import _core
 from ketrag_fast.errors import Cancelled
+from ketrag_fast.records import dataclass
 from ketrag_fast.systems.shared.rows import F32, U32, U64, Arrays, csr, select_rows
 from ketrag_fast.types.themes import Themes
 

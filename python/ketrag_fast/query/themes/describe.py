@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import Final
@@ -23,6 +22,7 @@ from ketrag_fast.query.inspect import document_title
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.themes.clusters import F64, I64, NO_THEME, FoundThemes, cluster, keywords_of
 from ketrag_fast.query.themes.labels import Speller, TermCounts, term_weights
+from ketrag_fast.records import dataclass
 from ketrag_fast.storage.checksum import text_digest
 from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.shared import has_model

@@ -12,7 +12,6 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -27,6 +26,7 @@ from ketrag_fast.models.tasks.task import ParsedReply, Task, object_schema
 from ketrag_fast.query.answer.prompt import fenced
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.themes.clusters import FoundThemes
+from ketrag_fast.records import dataclass, replace
 from ketrag_fast.storage.journal import Journal, KeptReply, reply_key
 from ketrag_fast.systems.shared.rows import U32, Arrays, strings
 from ketrag_fast.systems.shared.stored_rows import text_of

@@ -1,7 +1,8 @@
-"""Charts, diagrams and comments of Office files: their titles, labels and texts."""
+"""Parts around the text of Office files: charts, diagrams, comments, and page numbers in headers."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -10,6 +11,8 @@ from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.text_builder import TextWriter
 from ketrag_fast.readers.zip_xml import Package, relations
 
+PAGE_NUMBER: Final = re.compile(r"[\W\d_]*(?:\w{1,8}\s*\d+(?:\s*\S{1,4}\s*\d+)?)?[\W\d_]*")
+"""A header or footer that has only the number of the page."""
 _MOST_POINTS: Final = 1_000
 """Points of a chart that are read."""
 _MOST_SERIES: Final = 50

@@ -24,11 +24,18 @@ def read_epub(file: SourceFile) -> Iterator[Item]:
     locators: list[Locator] = []
     headings: list[Heading] = []
     broken: list[str] = []
+    unread: list[str] = []
     length = 0
     with open_package(file) as package:
         main = _main(package)
         metadata, title = core_properties(package, main)
-        for path in _spine(package, main):
+        for path, kind in _spine(package, main):
+            if path not in package:
+                broken.append(f"{path}: the chapter is missing in the book")
+                continue
+            if kind not in _PAGES:
+                unread.append(path)
+                continue
             try:
                 page = page_of(package.bytes(path), whole=True)
             except DocumentError as error:
@@ -50,6 +57,8 @@ def read_epub(file: SourceFile) -> Iterator[Item]:
         yield Document(file.id, text, title, metadata, tuple(locators))
     elif not broken:
         yield file.failure("the book has no text")
+    for path in unread:
+        yield file.member(path, b"").unread("a picture or another page without text")
     for why in broken:
         yield file.failure(why)
 
@@ -86,12 +95,14 @@ class _Opf(Handler):
             self.order.append(attributes.get("idref", ""))
 
 
-def _spine(package: Package, main: str) -> Iterator[str]:
+def _spine(package: Package, main: str) -> Iterator[tuple[str, str]]:
+    """Yield path and media type of the chapters in order."""
     opf = _Opf()
     package.xml(main, opf)
     folder = posixpath.dirname(main)
     for name in dict.fromkeys(opf.order):
-        href, kind = opf.items.get(name, ("", ""))
+        if name not in opf.items:
+            continue
+        href, kind = opf.items[name]
         path = posixpath.normpath(posixpath.join(folder, unquote(href.partition("#")[0])))
-        if kind in _PAGES and path in package:
-            yield path
+        yield path, kind

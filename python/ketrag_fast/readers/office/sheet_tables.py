@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import groupby, islice
 from typing import Final
 
 from ketrag_fast.readers.table import Header, header_of, kind_of, split_head
+from ketrag_fast.records import dataclass, field
 
 _LOOK: Final = 60
 """Rows by which the parts of a sheet are recognised."""

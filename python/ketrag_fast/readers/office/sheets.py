@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import compress
 from typing import Any, Final
 
 from ketrag_fast.base.safe_xml import Handler, steps
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.office.cell_formats import GENERAL, CellFormat, format_of, general, shown
 from ketrag_fast.readers.office.charts import comment_line, comments_of, write_charts
-from ketrag_fast.readers.office.merged_cells import (
-    REPEATED,
-    MergedCells,
-    Range,
-    column_of,
-    letters_of,
-    merged_ranges,
-)
+from ketrag_fast.readers.office.merged_cells import REPEATED, Range, column_of, merged_ranges
+from ketrag_fast.readers.office.sheet_rows import LAST_COLUMN, RowCollector
 from ketrag_fast.readers.office.sheet_tables import Form, Part, Remark, SheetRow, parts_of
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.table import ONLY_TEXT, row_document
 from ketrag_fast.readers.text_builder import TextWriter
 from ketrag_fast.readers.zip_xml import Package, open_package, relations
+from ketrag_fast.records import replace
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.documents import HIDDEN
 from ketrag_fast.types.locations import Locator
@@ -32,11 +27,8 @@ from ketrag_fast.types.locations import Locator
 MOST_STRINGS: Final = 150_000_000
 """Maximum size of the shared strings in bytes, which are kept in memory."""
 _MOST_CELL: Final = 1_000_000
-_LAST_COLUMN: Final = 16_384
-_NEAR: Final = 128
-"""Columns whose cells stay at their place; further ones follow in the order in which they appear. A row has a
-text for each empty column before its last cell, so one in column 16,384 would cost as much as a full row."""
-_LISTED: Final = 5
+_LONG_STRING: Final = 1_000
+"""Characters from which a shared text is kept decoded; shorter ones take less time than memory."""
 _TRUE: Final = ("1", "true")
 _ESCAPED: Final = re.compile(r"_x([0-9A-Fa-f]{4})_")
 
@@ -79,27 +71,47 @@ def read_xlsx(file: SourceFile) -> Iterator[Item]:
 
 
 def _sheet(file: SourceFile, name: str, handler: _SheetRows, package: Package, path: str) -> Iterator[Item]:
-    comments = _Comments(package, path)
-    for part in parts_of(_used_rows(handler, package, path)):
-        rows = (part.first, part.last) if isinstance(part, Form) else (part.number, part.number)
-        yield comments.add_to(_item(file, name, part, handler.letters), *rows)
-    yield from comments.others(file, name)
+    comments = CellComments()
+    for where, author, text in comments_of(package, path):
+        comments.add(where, author, text)
+    yield from sheet_items(file, name, _used_rows(handler, package, path), handler.collector, comments)
     yield from _charts(file, name, package, path)
-    if handler.left_out():
-        yield Failure(file.id, HIDDEN, handler.left_out())
-    if handler.uncomputed:
-        yield file.partial(_uncomputed(handler.uncomputed))
+    yield from problems_of(file, handler.collector)
 
 
-class _Comments:
+def sheet_items(
+    file: SourceFile,
+    name: str,
+    rows: Iterable[SheetRow],
+    collector: RowCollector,
+    comments: CellComments,
+) -> Iterator[Item]:
+    """Yield the rows and forms of a sheet with the comments on their cells, and then the other comments."""
+    for part in parts_of(rows):
+        lines = (part.first, part.last) if isinstance(part, Form) else (part.number, part.number)
+        yield comments.add_to(_item(file, name, part, collector.letters), *lines)
+    yield from comments.others(file, name)
+
+
+def problems_of(file: SourceFile, collector: RowCollector) -> Iterator[Item]:
+    """Yield what was left out of a sheet, and which of its formulas have no stored value."""
+    if collector.left_out():
+        yield Failure(file.id, HIDDEN, collector.left_out())
+    if collector.uncomputed():
+        yield file.partial(collector.uncomputed())
+
+
+class CellComments:
     """The comments of a sheet by their rows: lines that are added to what is in the row."""
 
-    def __init__(self, package: Package, path: str) -> None:
+    def __init__(self) -> None:
         self._lines: dict[int, list[tuple[str, str]]] = {}
-        for where, author, text in comments_of(package, path):
-            digits = where.lstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ$").replace("$", "")
-            row = int(digits) if digits.isdigit() and len(digits) < 9 else 0
-            self._lines.setdefault(row, []).append((where, comment_line(author, text, where)))
+
+    def add(self, where: str, author: str, text: str) -> None:
+        """Add a comment on a cell such as `A2`."""
+        digits = where.lstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ$").replace("$", "")
+        row = int(digits) if digits.isdigit() and len(digits) < 9 else 0
+        self._lines.setdefault(row, []).append((where, comment_line(author, text, where)))
 
     def add_to(self, item: Item, first: int, last: int) -> Item:
         """Return an item with the comments on its rows, unless they were added to another one."""
@@ -133,15 +145,9 @@ def _charts(file: SourceFile, name: str, package: Package, path: str) -> Iterato
             yield replace(charts, locators=(where, *charts.locators))
 
 
-def _uncomputed(cells: Sequence[str]) -> str:
-    listed = ", ".join(cells[:_LISTED]) + (", ..." if len(cells) > _LISTED else "")
-    what = f"{len(cells):,} formulas have" if len(cells) > 1 else "a formula has"
-    return f"{what} no stored value ({listed}): open the file in a spreadsheet program and save it"
-
-
 def _used_rows(handler: _SheetRows, package: Package, path: str) -> Iterator[SheetRow]:
     for _ in steps(package.pieces(path), handler, path):
-        rows, handler.rows = handler.rows, []
+        rows, handler.collector.rows = handler.collector.rows, []
         yield from rows
 
 
@@ -163,8 +169,9 @@ def _item(file: SourceFile, name: str, part: Part, letters: Callable[[int], str]
         item = replace(item, id=f"{own.id}{number}")
     if not isinstance(item, Document):
         return item
-    used = [part.column + place for place, cell in enumerate(part.cells) if cell]
-    return _located(item, name, f"{letters(min(used))}{number}:{letters(max(used))}{number}")
+    used = list(compress(range(len(part.cells)), part.cells))
+    first, last = letters(part.column + used[0]), letters(part.column + used[-1])
+    return _located(item, name, f"{first}{number}:{last}{number}")
 
 
 def _located(item: Document, name: str, cells: str) -> Document:
@@ -193,11 +200,17 @@ class _Strings(Handler):
         self.offsets = array("Q", [0])
         self._in_text = False
         self._phonetic = 0
+        self._long: dict[int, str] = {}
 
     def __getitem__(self, number: int) -> str:
-        return unescaped(
-            self.blob[self.offsets[number] : self.offsets[number + 1]].decode("utf-8", "replace")
-        )
+        """Return a text. Many cells may have the same long one: it is decoded once, and is one object."""
+        found = self._long.get(number)
+        if found is None:
+            start, end = self.offsets[number], self.offsets[number + 1]
+            found = unescaped(self.blob[start:end].decode("utf-8", "replace"))
+            if len(found) > _LONG_STRING:
+                self._long[number] = found
+        return found
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -299,7 +312,7 @@ def _styles(package: Package, parts: Mapping[str, tuple[str, str]]) -> _CellStyl
 
 
 class _SheetRows(Handler):
-    """Collects the rows of one sheet that have text. Unless `hidden`, hidden ones are left out."""
+    """Gives the cells of one sheet to a collector of rows. Unless `hidden`, hidden ones are left out."""
 
     def __init__(
         self,
@@ -310,22 +323,10 @@ class _SheetRows(Handler):
         *,
         hidden: bool,
     ) -> None:
-        self.rows: list[SheetRow] = []
-        self.uncomputed: list[str] = []
-        self._merged = MergedCells(merged)
-        self._far: dict[int, int] = {}
-        self.far_columns: list[int] = []
-        self._hidden_columns: set[int] = set()
+        self.collector = RowCollector(merged, hidden=hidden)
         self._declared = 0  # columns before it
-        self._columns_left_out: set[int] = set()
-        self._rows_left_out = 0
-        self._reads_hidden = hidden
-        self._is_hidden = False
         self._strings, self._styles, self._since_1904 = strings, styles, since_1904
-        self._number = self._last = 0
-        self._cells: dict[int, str] = {}
-        self._values: dict[int, int | float | None] = {}
-        self._is_strong = True
+        self._number = 0
         self._column = -1
         self._type = ""
         self._style = -1
@@ -348,13 +349,13 @@ class _SheetRows(Handler):
         elif name == "row":
             number = attributes.get("r", "")
             self._number = int(number) if number.isdigit() and len(number) < 9 else self._number + 1
-            self._cells, self._values, self._column, self._is_strong = {}, {}, -1, True
-            self._is_hidden = not self._reads_hidden and attributes.get("hidden") in _TRUE
-        elif name == "col" and not self._reads_hidden and attributes.get("hidden") in _TRUE:
+            self._column = -1
+            self.collector.begin_row(self._number, is_hidden=attributes.get("hidden") in _TRUE)
+        elif name == "col" and attributes.get("hidden") in _TRUE:
             first, last = attributes.get("min", ""), attributes.get("max", "")
             if first.isdigit() and last.isdigit() and len(first + last) < 12:
-                start, end = max(int(first) - 1, self._declared), min(int(last), _LAST_COLUMN)
-                self._hidden_columns.update(range(start, end))
+                start, end = max(int(first) - 1, self._declared), min(int(last), LAST_COLUMN)
+                self.collector.hidden_columns.update(range(start, end))
                 self._declared = max(self._declared, end)
 
     def text(self, text: str) -> None:
@@ -368,77 +369,37 @@ class _SheetRows(Handler):
             self._in_phonetic = False
         elif name == "c":
             self._end_cell()
-        elif name == "row" and (self._cells or self._merged.reaches(self._number)):
-            self._end_row()
+        elif name == "row":
+            self.collector.end_row()
 
     def _end_cell(self) -> None:
         if not self._parts and self._has_formula:
-            self.uncomputed.append(f"{letters_of(self._column)}{self._number}")
-        if not self._parts or self._column >= _LAST_COLUMN:
+            self.collector.add_uncomputed(self._column)
+        if not self._parts or self._column >= LAST_COLUMN:
             return
-        if self._column in self._hidden_columns:
-            self._columns_left_out.add(self._column)
-            return
-        text = self._value("".join(self._parts))[:_MOST_CELL]
-        if text:
-            self._cells[self._column] = text
-            strong = self._styles.strong
-            self._is_strong &= self._style < len(strong) and strong[self._style]
+        stored = "".join(self._parts)
+        formats, strong = self._styles.formats, self._styles.strong
+        own = formats[self._style] if self._style < len(formats) else GENERAL
+        text = self._shown(stored, own)[:_MOST_CELL]
+        is_strong = self._style < len(strong) and strong[self._style]
+        is_read = bool(text) and self.collector.add(self._column, text, is_strong=is_strong)
+        if is_read and self._type == "n" and own.kind == "number":
+            self.collector.add_value(self._column, number_of(stored, text))
 
-    def _end_row(self) -> None:
-        has_text = any(self._cells.values())
-        across = self._merged.fill(self._number, self._cells)
-        if not has_text:
-            return
-        gap = self._number - self._last - 1 if self._last else 0
-        self._last = self._number
-        if self._is_hidden:
-            self._rows_left_out += 1
-            return
-        if max(self._cells) >= _NEAR:
-            across = self._move_far_cells(across)
-        cells = [self._cells.get(place, "") for place in range(max(self._cells) + 1)]
-        self.rows.append(SheetRow(self._number, cells, self._values, across, self._is_strong, max(gap, 0)))
-
-    def _move_far_cells(self, across: Mapping[int, int]) -> dict[int, int]:
-        """Move the cells of far columns next to each other; return the near cells that are merged."""
-        for column in sorted(self._cells):
-            if column >= _NEAR and column not in self._far:
-                self._far[column] = _NEAR + len(self._far)
-                self.far_columns.append(column)
-        self._cells = {self._far.get(column, column): text for column, text in self._cells.items()}
-        self._values = {self._far.get(column, column): value for column, value in self._values.items()}
-        return {column: last for column, last in across.items() if last < _NEAR}
-
-    def letters(self, place: int) -> str:
-        """Return the letters of the column whose cells are at a place of the rows."""
-        at = place - _NEAR
-        return letters_of(self.far_columns[at] if 0 <= at < len(self.far_columns) else place)
-
-    def left_out(self) -> str:
-        """Return how many hidden rows and columns with text were left out; "" for none."""
-        counts = ("row", self._rows_left_out), ("column", len(self._columns_left_out))
-        return " and ".join(f"{count:,} {what}{'s' * (count > 1)}" for what, count in counts if count)
-
-    def _value(self, text: str) -> str:
+    def _shown(self, text: str, own: CellFormat) -> str:
         if self._type == "s":
             number = int(text) if text.strip().isdigit() and len(text) < 12 else -1
             return self._strings[number] if 0 <= number < len(self._strings) else ""
         if self._type == "b":
             return "true" if text == "1" else "false"
         if self._type == "n":
-            formats = self._styles.formats
-            own = formats[self._style] if self._style < len(formats) else GENERAL
-            plain = shown(text, own, since_1904=self._since_1904)
-            if own.kind == "number":
-                self._values[self._column] = _number(text, plain)
-            return plain
+            return shown(text, own, since_1904=self._since_1904)
         if self._type == "d":  # a date in ISO 8601
             return text.strip().removesuffix("T00:00:00").replace("T", " ")
         return unescaped(text).strip()
 
 
-def _number(text: str, plain: str) -> int | float | None:
+def number_of(text: str, plain: str) -> int | float | None:
     """Return the value of a formatted number for filters; None if its digits are a code such as `007`."""
     digits = plain.lstrip("-+( ")
     if digits[:1] == "0" and digits[1:2].isdigit():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -10,7 +9,7 @@ from typing import Final
 from ketrag_fast._core import lowered_text, raised_text
 from ketrag_fast.base.safe_xml import Handler
 from ketrag_fast.errors import DocumentError
-from ketrag_fast.readers.office.charts import comment_line, write_charts
+from ketrag_fast.readers.office.charts import PAGE_NUMBER, comment_line, write_charts
 from ketrag_fast.readers.office.word_formula import WordFormula
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.text_builder import TextWriter, repeated
@@ -24,10 +23,6 @@ _MOST_COLUMNS: Final = 63
 """Maximum number of columns of a table in Word."""
 _MOST_TURNS: Final = 50
 """Maximum number of places in a paragraph at which pages begin; further pages begin at the last of them."""
-
-
-_PAGE_NUMBER: Final = re.compile(r"[\W\d_]*(?:\w{1,8}\s*\d+(?:\s*\S{1,4}\s*\d+)?)?[\W\d_]*")
-"""A header or footer that has only the number of the page."""
 
 
 def read_docx(file: SourceFile) -> Iterator[Item]:
@@ -82,7 +77,7 @@ def _headers(file: SourceFile, package: Package, main: str, writer: TextWriter) 
             yield file.failure(str(error))
         mark = writer.mark()
         for line in own.text().split("\n"):
-            if line.strip() not in known and not _PAGE_NUMBER.fullmatch(line):
+            if line.strip() not in known and not PAGE_NUMBER.fullmatch(line):
                 known.add(line.strip())
                 writer.paragraph(line)
         writer.located(mark, "part", kind)
@@ -359,9 +354,13 @@ _ENCRYPTED: Final = "EncryptedPackage".encode("utf-16-le")
 _HEAD: Final = 1 << 16
 
 
+def refuse_encrypted(file: SourceFile) -> None:
+    """Raise DocumentError for an Office file with a password."""
+    if _ENCRYPTED in file.head(_HEAD):
+        raise DocumentError("encrypted: it needs a password")
+
+
 def read_old(file: SourceFile) -> Iterator[Item]:
     """Yield a failure that says how to convert or decrypt the file."""
-    if _ENCRYPTED in file.head(_HEAD):
-        yield file.failure("encrypted: it needs a password")
-    else:
-        yield file.failure("Office 97-2003 format is not supported: save it as .docx, .xlsx or .pptx")
+    refuse_encrypted(file)
+    yield file.failure("files of Word and PowerPoint 97-2003 are not read: save it as .docx or .pptx")

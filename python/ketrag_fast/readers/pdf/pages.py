@@ -13,9 +13,10 @@ from typing import Any, Final, NamedTuple
 from ketrag_fast._core import PdfPages
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.ocr import RecognisedWord, recognise
+from ketrag_fast.readers.pdf.fields import Field, placed_texts, take_fields
 from ketrag_fast.readers.protocol import SourceFile, import_optional
 
-LAYOUT = 2
+LAYOUT = 3
 """Version of the crate ketrag-layout: increase it when its text changes, so that files are read again."""
 _Box = tuple[float, float, float, float]
 Part = tuple[bytes, list[int]]
@@ -108,8 +109,11 @@ def _open(file: SourceFile) -> tuple[Any, Any, Any]:
 
 def _add_page(pages: PdfPages, document: Any, number: int, raw: Any, ocr: str | None) -> None:
     page = document[number]
+    fields: list[Field] = []
     try:
         if _is_filled_in(page, raw):
+            if document.formenv is not None:
+                fields = take_fields(page, document.formenv.raw, raw)
             raw.FPDFPage_Flatten(page.raw, raw.FLAT_NORMALDISPLAY)
             page.close()
             page = document[number]
@@ -117,10 +121,11 @@ def _add_page(pages: PdfPages, document: Any, number: int, raw: Any, ocr: str | 
         try:
             width, height = page.get_size()
             handles = _address(page.raw), _address(text_page.raw)
-            state = pages.add(*handles, width, height, page.get_rotation())
+            texts = list(placed_texts(fields, text_page.get_text_range())) if fields else []
+            state = pages.add(*handles, width, height, page.get_rotation(), texts)
         finally:
             text_page.close()
-        if ocr and state == "scanned":
+        if ocr and state in ("scanned", "unmapped"):
             pages.pop()
             pages.add_recognised(width, height, recognise_page(page, ocr))
     finally:

@@ -21,6 +21,9 @@ from ketrag_fast.types.locations import Locator
 MOST_PAGES: Final = 50_000
 _MOST_OUTLINE: Final = 20_000
 _NEEDS_OCR: Final = "pictures without text; --ocr eng recognises it if Tesseract is installed"
+_UNMAPPED: Final = (
+    "unreadable letters: their fonts have no Unicode map; --ocr eng recognises them if Tesseract is installed"
+)
 _NO_TITLE = re.compile(
     r"untitled.*|microsoft word.*|.*\.(?:docx?|pdf|tex|dvi|indd|pptx?)|slide \d+|document\d*|[\W\d_]+", re.I
 )
@@ -56,7 +59,7 @@ def read_pdf(file: SourceFile) -> Iterator[Item]:
     result = _document(file, pages, metadata | {"pages": count}, title, outline)
     reasons = [
         (broken, "damaged"),
-        (unmapped, "unreadable letters: their fonts have no Unicode map"),
+        (unmapped, _UNMAPPED),
         (scanned, "no text was recognised in the picture" if file.ocr else _NEEDS_OCR),
     ]
     problems = [f"{_list_pages(numbers, count)}: {why}" for numbers, why in reasons if numbers]

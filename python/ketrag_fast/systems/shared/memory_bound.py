@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
 from typing import Final
 
 from ketrag_fast import _core
 from ketrag_fast.base.config import LEAST_MEMORY, Settings
+from ketrag_fast.records import dataclass
 
 _DEFAULT: Final = 1024
 """Memory in MB to assume if the system does not report it."""

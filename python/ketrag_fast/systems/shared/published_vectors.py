@@ -7,7 +7,6 @@ even if the units were cut with other settings, or come from merged indexes or f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from ketrag_fast import _core
 from ketrag_fast.models.embedders.cache import span_hash, text_hash
+from ketrag_fast.records import dataclass
 from ketrag_fast.storage.vector_codes import SIGNS, Packing, Rows, StoredVectors
 from ketrag_fast.systems.shared.rows import (
     U8,

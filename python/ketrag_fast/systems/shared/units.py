@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any, Final, TypeVar
@@ -11,21 +10,18 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
 from ketrag_fast.kernels.text import pack, unpack
 from ketrag_fast.storage.array_spool import ArraySpool, scratch_folder
+from ketrag_fast.systems.shared.cutting import Locators, Report, cut_rows, locations
 from ketrag_fast.systems.shared.row_reuse import Changes, dense_of, rows_of, strings_of
 from ketrag_fast.systems.shared.rows import U32, Arrays, offsets_of, strings, strings_out
 from ketrag_fast.systems.spec.documents import Documents
 from ketrag_fast.systems.spec.stage import Earlier, Outputs, StageContext, StageInputs
-from ketrag_fast.types.locations import MARKS, Locator, is_mark
+from ketrag_fast.types.locations import Locator
 
 T = TypeVar("T")
 R = TypeVar("R")
-Report = Callable[[int, int], bool | None]
-Locators = list[tuple[int, Sequence[Locator]]]
-"""Locators by document row, for rows that have any."""
 _BLOCK: Final = 4 << 20
 """Bytes of documents cut at once."""
 
@@ -97,77 +93,8 @@ def cut_documents(
     documents: Documents, settings: Settings, threads: int, report: Report
 ) -> tuple[Outputs, Locators]:
     """Return the arrays of some documents, and their rows with locators."""
-    titles, texts = documents.packed("title"), documents.packed("text")
-    rows = list(documents.rows())
-    cut = _core.corpus(
-        titles,
-        texts,
-        settings.cut,
-        settings.chunk_tokens,
-        settings.overlap,
-        settings.split_level,
-        settings.encoding,
-        threads=threads,
-        language=settings.language if settings.even_chunks else "english",
-        marks=_marks(rows),
-        report=report,
-    )
-    unit_document = cut["chunk_doc"][cut["unit_chunk"]]
-    unit_bytes = cut["unit_span"]
-    unit_span = _spans_in_documents(cut["unit_chars"], unit_document, rows, len(texts[1]) - 1)
-    located = ((row, [one for one in own if not is_mark(one)]) for row, _, own in rows)
-    locators: Locators = [(row, own) for row, own in located if own]
-    return {
-        "document_count": np.array([len(documents)], np.uint64),
-        **strings_out("document_ids", documents.packed("id")),
-        **strings_out("document_titles", titles),
-        "chunk_document": cut["chunk_doc"],
-        "chunk_bytes": cut["chunk_span"],
-        "chunk_tokens": cut["chunk_tokens"],
-        "chunk_units": offsets_of(cut["unit_chunk"], len(cut["chunk_doc"])),
-        "unit_chunk": cut["unit_chunk"],
-        "unit_document": unit_document,
-        "unit_bytes": unit_bytes,
-        "unit_span": unit_span,
-        "unit_tokens": cut["unit_tokens"],
-        **strings_out("unit_before", cut["unit_before"]),
-        **strings_out("unit_after", cut["unit_after"]),
-        "unit_keys": cut["unit_keys"],
-        **({"unit_lines": cut["unit_lines"]} if cut["unit_lines"].any() else {}),
-        **strings_out("document_gaps", _core.string_gaps(texts, unit_document, unit_bytes)),
-        **strings_out("unit_texts", _core.slice_strings(texts, unit_document, unit_bytes)),
-        "sent_chunk": cut["sent_chunk"],
-        "sent_unit": cut["sent_unit"],
-        "sent_bytes": cut["sent_span"],
-        "sent_title": cut["sent_title"].astype(np.uint8),
-        **pack_locators(locators, len(texts[1]) - 1),
-        **pack_metadata(documents.packed("metadata"), documents.packed("id")),
-    }, locators
-
-
-def _marks(rows: Sequence[tuple[int, int, Sequence[Locator]]]) -> NDArray[np.uint32] | None:
-    """Return the marks of the readers: row, start and end in its text, number of the kind, value."""
-    found = [
-        (row, one.start - start, one.end - start, MARKS.index(one.kind), one.value)
-        for row, start, own in rows
-        for one in own
-        if is_mark(one)
-    ]
-    return np.array(found, np.uint32) if found else None
-
-
-def cut_new_documents(
-    documents: Documents, settings: Settings, context: StageContext, published: Collection[str]
-) -> Outputs:
-    """Return the arrays of some documents alone; with metadata and lines if `published` arrays have them."""
-    cut, _ = cut_documents(documents, settings, context.threads, context.report)
-    more: dict[str, NDArray[Any]] = {"document_hashes": documents.hashes()}
-    if "unit_lines" in published:
-        cut = {**cut, "unit_lines": lines_of(cut)}
-    if "document_metadata_offsets" in published:
-        rows = len(cut["document_ids_offsets"]) - 1
-        more |= strings_out("document_metadata", _metadata_of(cut, rows))
-    return {**cut, **more}
+    cut, locators = cut_rows(documents, settings, threads, report)
+    return cut.arrays(), locators
 
 
 class JoinedUnits:
@@ -257,47 +184,21 @@ def _metadata_of(block: Outputs, rows: int) -> tuple[NDArray[np.uint8], NDArray[
     return once_a_document(empty, strings(block, "document_ids"))
 
 
-def _spans_in_documents(
-    spans: NDArray[np.uint32],
-    owners: NDArray[np.uint32],
-    rows: Sequence[tuple[int, int, object]],
-    count: int,
-) -> NDArray[np.uint32]:
-    """Convert spans within sections into spans within their documents."""
-    if not any(start for _, start, _ in rows):
-        return spans
-    starts = np.zeros(count, np.uint32)
-    for row, start, _ in rows:
-        starts[row] = start
-    return spans + starts[owners][:, None]
-
-
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-"""`json.dumps` with these arguments creates an encoder for each call, which takes as long as the call."""
-
-
 def pack_locators(rows: Iterable[tuple[int, Sequence[Locator]]], documents: int) -> dict[str, NDArray[Any]]:
     """Return the locators of all documents: for each its range and the number of its label, `["page",12]`.
 
     Empty if the documents have none, so that indexes of plain texts stay as they were.
     """
-    counts = np.zeros(documents + 1, np.uint64)
-    number: dict[str, int] = {}
-    spans: list[tuple[int, int]] = []
-    labels: list[int] = []
-    for document, locators in rows:
-        counts[document + 1] = len(locators)
-        for one in locators:
-            label = _encode([one.kind, one.value])
-            labels.append(number.setdefault(label, len(number)))
-            spans.append((one.start, one.end))
+    ends, spans, labels, (names, name_ends) = locations(rows, documents)
     if not labels:
         return {}
     return {
-        "location_indptr": np.cumsum(counts, dtype=np.uint64),
-        "location_span": np.array(spans, np.uint32),
-        "location_label": np.array(labels, np.uint32),
-        **strings_out("location_labels", pack(list(number))),
+        "location_indptr": np.frombuffer(ends, np.uint64),
+        "location_span": np.frombuffer(spans, np.uint32).reshape(-1, 2),
+        "location_label": np.frombuffer(labels, np.uint32),
+        **strings_out(
+            "location_labels", (np.frombuffer(names, np.uint8), np.frombuffer(name_ends, np.uint64))
+        ),
     }
 
 

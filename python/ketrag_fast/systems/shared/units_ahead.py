@@ -31,6 +31,11 @@ Piece = tuple[Mapping[str, Packed], Mapping[int, tuple[Locator, ...]]]
 """A block of documents: columns, and the locators of documents that have any."""
 _BLOCK: Final = 4 << 20
 """Bytes of texts cut at once."""
+_MANY: Final = 2_000
+"""Documents that are cut as they came although their texts fill no block.
+
+Reading a document back from the tables takes 15 microseconds: 2 of the 5 s of a build of 130,000 short ones.
+"""
 
 
 class UnitsAhead:
@@ -49,6 +54,7 @@ class UnitsAhead:
         )  # entered last, so the thread ends before its files close
         self._pieces: list[Piece] = []
         self._held = 0
+        self._count = 0
         self._work: Future[None] | None = None
         self._contents = hashlib.blake2b(digest_size=32)
         self._is_void = False
@@ -65,6 +71,7 @@ class UnitsAhead:
         self._contents.update(b"".join(contents))
         self._pieces.append((columns, located))
         self._held += len(columns["text"][0])
+        self._count += len(contents)
         if self._held >= _BLOCK:
             self._cut()
 
@@ -74,8 +81,11 @@ class UnitsAhead:
         self._pieces.clear()
 
     def take(self, contents: NDArray[np.uint8]) -> Outputs | None:
-        """Return the arrays if these are the contents of what was cut, at least one block; else None."""
-        if self._work is None or self._is_void:
+        """Return the arrays if these are the contents of the documents that came; else None.
+
+        Also None for few documents whose texts are shorter than a block.
+        """
+        if self._is_void or (self._work is None and self._count < _MANY):
             return None
         if hashlib.blake2b(contents.tobytes(), digest_size=32).digest() != self._contents.digest():
             return None

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast.errors import StageError
+from ketrag_fast.records import dataclass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -5,10 +5,10 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
+from ketrag_fast.records import dataclass, replace
 from ketrag_fast.types.locations import EXCHANGE, PAUSE, Locator, is_mark, seconds_of, sort_locators
 
 if TYPE_CHECKING:
@@ -41,10 +41,10 @@ class Documents:
         self._tables = tables
         self._cut = cut
         self._numbers = numbers
-        self._packed: dict[str, Packed] = {}
+        self._packed: dict[str, tuple[Any, Any]] = {}
         self._parts: tuple[dict[int, list[SectionSpan]], dict[int, tuple[Locator, ...]]] | None = None
         self._some: list[StoredDocument] | None = None
-        self._hashes: NDArray[np.uint8] | None = None
+        self._hashes: bytes | None = None
         self._given: tuple[Mapping[str, Packed], dict[int, tuple[Locator, ...]]] | None = None
 
     def __len__(self) -> int:
@@ -130,10 +130,14 @@ class Documents:
 
         from ketrag_fast.storage.layout import SHORT_HASH
 
-        if self._hashes is None:
-            every = np.ascontiguousarray(self._tables.contents()[:, :SHORT_HASH])
-            self._hashes = every if self._numbers is None else every[self._numbers]
-        return self._hashes
+        if self._hashes is not None:
+            return np.frombuffer(self._hashes, np.uint8).reshape(-1, SHORT_HASH)
+        every = np.ascontiguousarray(self._tables.contents()[:, :SHORT_HASH])
+        return every if self._numbers is None else every[self._numbers]
+
+    def hash_bytes(self) -> bytes:
+        """Return what `hashes` does, as bytes."""
+        return self.hashes().tobytes() if self._hashes is None else self._hashes
 
     def _chosen(self) -> list[StoredDocument]:
         if self._some is None:
@@ -188,6 +192,14 @@ class Documents:
         """Return `id`, `title`, `text` or `metadata` (JSON) as (UTF-8 blob, n + 1 offsets)."""
         import numpy as np
 
+        blob, ends = self.buffers(column)
+        packed = np.frombuffer(blob, np.uint8), np.frombuffer(ends, np.uint64)
+        for one in packed:
+            one.flags.writeable = False
+        return packed
+
+    def buffers(self, column: str) -> tuple[Any, Any]:
+        """Return what `packed` does, as buffers."""
         if column not in self._packed:
             values = self._values(column)
             sections, _ = self._of_headings()
@@ -197,10 +209,7 @@ class Documents:
             for value in values:  # one at a time: the texts may fill much of the memory
                 blob += value
                 ends.append(len(blob))
-            packed = np.frombuffer(blob, np.uint8), np.frombuffer(ends, np.uint64)
-            for one in packed:
-                one.flags.writeable = False
-            self._packed[column] = packed
+            self._packed[column] = blob, ends
         return self._packed[column]
 
     def forget(self) -> None:

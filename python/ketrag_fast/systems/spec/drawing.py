@@ -9,8 +9,9 @@ from); edges may have a "weight", a "description" and "units".
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from ketrag_fast.records import dataclass, field
 
 if TYPE_CHECKING:
     import numpy as np

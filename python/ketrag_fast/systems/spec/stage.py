@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import Cancelled, ConfigError
+from ketrag_fast.records import dataclass, field
 from ketrag_fast.systems.spec.arrays import Arrays, Sizes
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ code reads both alike: `settings.of(MyRules)`. The core gets all rules with each
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
+from ketrag_fast.records import dataclass, field
 from ketrag_fast.systems.spec.arrays import Sizes
 from ketrag_fast.systems.spec.stage import Needs, Stage
 
@@ -73,6 +73,7 @@ class Channel:
         vector: whether it uses the query's vector: "no", "yes", or "model" (if the index has a model).
         searches: the lists of vectors that it scans (units, keywords, entities); hnswlib may propose
             candidates in large ones.
+        seeds: the query setting that holds how many rows of such a list it starts from.
         settings: the query settings that it reads.
         cite: "module:function", for a core channel that prints graph nodes: (arrays, node ids) to
             `types.Cited`. Under a filter it also gets a mask of units, and must cite only units in it.
@@ -96,6 +97,7 @@ class Channel:
     rank: Rank | str | None = None
     vector: Literal["no", "model", "yes"] = "no"
     searches: tuple[str, ...] = ()
+    seeds: str | None = None
     settings: tuple[str, ...] = ()
     cite: str | None = None
     caution: str | None = None

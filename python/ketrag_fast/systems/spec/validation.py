@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
 from typing import Any, Final, Protocol
 
 from ketrag_fast.base.config import Setting, Settings
 from ketrag_fast.base.config.fields import declared_settings
 from ketrag_fast.base.config.settings import OTHER_VARIABLES, PREFIX
 from ketrag_fast.errors import ConfigError, ExtensionError
+from ketrag_fast.records import fields, is_dataclass
 from ketrag_fast.systems.spec.arrays import ArraySpec
 from ketrag_fast.systems.spec.stage import DOCUMENTS, Stage
 from ketrag_fast.systems.spec.system import JOINS, REST, Channel, GraphSource, Recipe, System
@@ -21,15 +21,16 @@ from ketrag_fast.systems.spec.system import JOINS, REST, Channel, GraphSource, R
 LISTS: Final = ("auto", "all")
 """The values of the setting `modes` in addition to names of modes."""
 _WORDS: Final = """
-    allow_host allow_origin allow_write answer_queue answer_seconds answer_tokens answer_with answers apart
-    batch bertscore build builds cache_mb characters check collection communities compare concurrency config
-    count depth documents dry_run endpoint epochs examples explain files first fixed forget fresh glob graph
-    grep grid heads help hop hops host html http ignore_case index install json judge keep keep_shards kind
-    layout limit literal max_body max_budget max_connections max_questions name neighbourhood on option out
-    output port prefer prices print problems progress publish_partial
-    purge queries query questions queue quiet
-    quotes rate rebuild remove replace request_seconds save schema settings settle shards share shared sources
-    stale substring summarise survey systems token_file user vary verbose version with_model words workers yes
+    allow_host allow_origin allow_write answer_queue answer_seconds answer_tokens answer_with
+    answers apart batch bertscore build builds cache_mb characters check collection communities
+    compare concurrency config continue count depth documents dry_run endpoint epochs examples
+    explain files first fixed forget fresh glob graph grep grid heads help hop hops host html http
+    ignore_case index install json judge keep keep_shards kind layout limit literal log
+    log_questions max_body max_budget max_connections max_questions may name neighbourhood on only
+    option out outline port prefer prices print problems progress publish_partial purge queries
+    query questions queue quiet quotes rate rebuild related remove replace request_seconds save
+    schema settings settle shards share shared slow_seconds sources stale substring summarise survey
+    systems token_file tokens user users vary verbose version with_model words workers yes
 """
 OPTIONS: Final = frozenset(_WORDS.split())
 """Options of the command that are not settings; no setting can have these names."""

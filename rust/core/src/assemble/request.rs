@@ -1,8 +1,8 @@
 //! A retrieval request without its query. It is checked once and used for many queries.
 
+use crate::assemble::extensions::Extensions;
+use crate::assemble::join::{not_one_list, Join, Task};
 use crate::assemble::recipe::{Recipe, Rollover, Share};
-use crate::assemble::vote::Vote;
-use crate::assemble::vote::{not_one_list, Join, Task};
 use crate::channels::{find, print_ranked, Channel, List, Options, Printed, Room, Scratch, Section};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
@@ -12,8 +12,8 @@ use crate::search::render::{Row, Style};
 use crate::sparse::{Mask, Scored};
 use std::sync::Arc;
 
-/// All joins. To add one, write a file with a [`Join`] and list it here.
-static JOINS: &[&dyn Join] = &[&Shares, &Fuse, &Vote];
+/// The joins of the core. To add one, write a file with a [`Join`] and list it here.
+static JOINS: &[&dyn Join] = &[&Shares, &Fuse];
 
 pub struct Request {
     pub(super) recipe: Recipe,
@@ -41,10 +41,12 @@ impl Request {
         top: Option<usize>,
         policy: (FillPolicy, OversizePolicy),
         mask: Option<Arc<Mask>>,
+        extensions: &Extensions,
     ) -> Result<Self> {
-        let join = by_name(join)?;
+        let join = by_name(join, extensions)?;
         let recipe = Recipe::new(mode, shares, Rollover::by_name(rollover)?)?;
-        for channel in recipe.shares().iter().filter_map(|share| find(&share.channel)) {
+        let added = extensions.closed();
+        for channel in recipe.shares().iter().filter_map(|share| find(&added, &share.channel)) {
             join.check(&recipe, channel, &options)?;
         }
         Ok(Self { recipe, join, budgets, options, top, policy, mask, once: false, min_score: 0.0 })
@@ -82,9 +84,10 @@ impl Request {
     }
 }
 
-fn by_name(name: &str) -> Result<&'static dyn Join> {
-    let names: Vec<&str> = JOINS.iter().map(|join| join.name()).collect();
-    let found = JOINS.iter().copied().find(|join| join.name() == name);
+fn by_name(name: &str, extensions: &Extensions) -> Result<&'static dyn Join> {
+    let joins = || JOINS.iter().chain(extensions.joins).copied();
+    let names: Vec<&str> = joins().map(|join| join.name()).collect();
+    let found = joins().find(|join| join.name() == name);
     let listed = || match names.split_last() {
         Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
         _ => names.concat(),

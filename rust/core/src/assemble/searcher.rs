@@ -1,9 +1,10 @@
 //! One opened generation that answers queries.
 
+use super::extensions::Extensions;
+use super::join::Task;
 use super::request::Request;
-use super::vote::Task;
 use crate::channels::{
-    evidence, find, Channel, Given, Printed, Printers, Query, Question, Reason, Scratch, CHANNELS,
+    all, evidence, find, Channel, Given, Printed, Printers, Query, Question, Reason, Scratch,
 };
 use crate::error::{caught, Error, Result};
 use crate::generation::{Arrays, Parts};
@@ -20,9 +21,15 @@ self_cell!(
     struct Opened {
         owner: Arrays,
         #[not_covariant]
-        dependent: Parts,
+        dependent: Views,
     }
 );
+
+/// What queries read: views of the arrays, and the channels that a crate above the core adds.
+struct Views<'a> {
+    parts: Parts<'a>,
+    added: Vec<Box<dyn Channel + 'a>>,
+}
 
 /// The answer to a query.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -44,10 +51,15 @@ pub struct Searcher {
 
 impl Searcher {
     /// Open a generation. Opening reads almost nothing: each part is loaded when a query first needs it.
-    /// Budgets are counted in tokens of `encoding`.
-    pub fn open(arrays: Arrays, encoding: Encoding, language: &str) -> Result<Self> {
+    /// Budgets are counted in tokens of `encoding`. `extensions` add to the channels of the core.
+    pub fn open(arrays: Arrays, encoding: Encoding, language: &str, extensions: &Extensions) -> Result<Self> {
         Ok(Self {
-            opened: Opened::try_new(arrays, |arrays| Parts::new(arrays, language))?,
+            opened: Opened::try_new(arrays, |arrays| {
+                Ok::<_, Error>(Views {
+                    parts: Parts::new(arrays, language)?,
+                    added: (extensions.open)(arrays),
+                })
+            })?,
             printers: Printers::of(encoding),
             scratch: Mutex::default(),
         })
@@ -56,7 +68,11 @@ impl Searcher {
     /// Call `work` with views of the arrays. Errors raised in the call, such as a damaged block, are returned
     /// as errors.
     pub fn with_parts<T>(&self, work: impl FnOnce(&Parts<'_>) -> Result<T>) -> Result<T> {
-        caught(|| self.opened.with_dependent(|_, parts| work(parts)))
+        self.with_views(|views| work(&views.parts))
+    }
+
+    fn with_views<T>(&self, work: impl FnOnce(&Views<'_>) -> Result<T>) -> Result<T> {
+        caught(|| self.opened.with_dependent(|_, views| work(views)))
     }
 
     /// Verify and unpack the rest of the arrays that queries have read from, up to `most` bytes, so that
@@ -67,7 +83,7 @@ impl Searcher {
 
     /// Return the number of units.
     pub fn len(&self) -> usize {
-        self.opened.with_dependent(|_, parts| parts.len())
+        self.opened.with_dependent(|_, views| views.parts.len())
     }
 
     pub fn is_empty(&self) -> bool {
@@ -75,9 +91,10 @@ impl Searcher {
     }
 
     /// For each channel that cannot run, return the missing part of the index.
-    pub fn missing(&self) -> BTreeMap<&'static str, Option<&'static str>> {
-        self.opened.with_dependent(|_, parts| {
-            CHANNELS.iter().map(|channel| (channel.name(), channel.missing(parts))).collect()
+    pub fn missing(&self) -> BTreeMap<String, Option<&'static str>> {
+        self.opened.with_dependent(|_, views| {
+            let missing = |channel: &dyn Channel| (channel.name().to_owned(), channel.missing(&views.parts));
+            all(&views.added).map(missing).collect()
         })
     }
 
@@ -85,26 +102,27 @@ impl Searcher {
     pub fn answer(&self, request: &Request, question: Question<'_>, progress: &Progress) -> Result<Reply> {
         let mut scratch = self.lend();
         let reply =
-            self.with_parts(|parts| self.answer_with(parts, request, question, &mut scratch, progress));
+            self.with_views(|views| self.answer_with(views, request, question, &mut scratch, progress));
         self.give_back(scratch);
         reply
     }
 
     fn answer_with(
         &self,
-        parts: &Parts<'_>,
+        views: &Views<'_>,
         request: &Request,
         question: Question<'_>,
         scratch: &mut Scratch,
         progress: &Progress,
     ) -> Result<Reply> {
+        let parts = &views.parts;
         let given = given_rankings(parts, request, question)?;
         if parts.is_empty() {
             let contexts = vec![Printed::default(); request.budgets.len()];
             return Ok(Reply { reason: Some("empty_index"), contexts, ..Reply::default() });
         }
         let recipe = &request.recipe;
-        let channels = chosen_channels(parts, request, &given)?;
+        let channels = chosen_channels(views, request, &given)?;
         let mask = request.mask.as_deref();
         if let Some(mask) = mask {
             mask.check(parts.len())?;
@@ -154,11 +172,12 @@ impl Searcher {
         scratch: &mut Scratch,
         progress: &Progress,
     ) -> Result<Vec<Scored>> {
-        self.with_parts(|parts| {
+        self.with_views(|views| {
+            let parts = &views.parts;
             if parts.is_empty() {
                 return Ok(Vec::new());
             }
-            let channels = chosen_channels(parts, request, &[])?;
+            let channels = chosen_channels(views, request, &[])?;
             let (recipe, options) = (&request.recipe, &request.options);
             let query =
                 Query::new(recipe.name(), question, parts, self.printers, options, request.policy, mask);
@@ -177,8 +196,10 @@ impl Searcher {
         units: &[u32],
         progress: &Progress,
     ) -> Result<Vec<Reason>> {
-        self.with_parts(|parts| {
-            let Some(channel) = find(channel).filter(|found| found.missing(parts).is_none()) else {
+        self.with_views(|views| {
+            let parts = &views.parts;
+            let Some(channel) = find(&views.added, channel).filter(|found| found.missing(parts).is_none())
+            else {
                 return Ok(Vec::new());
             };
             let name = request.recipe.name();
@@ -215,7 +236,7 @@ fn given_rankings<'a>(
 
 /// Return the channels of the recipe's shares.
 fn chosen_channels<'a>(
-    parts: &Parts<'_>,
+    Views { parts, added }: &'a Views<'_>,
     request: &Request,
     given: &'a [Given<'_>],
 ) -> Result<Vec<&'a dyn Channel>> {
@@ -224,7 +245,7 @@ fn chosen_channels<'a>(
     for share in request.recipe.shares() {
         let name = share.channel.as_str();
         let ranking = given.iter().find(|given| given.name() == name);
-        let channel: &'a dyn Channel = match (find(name), ranking) {
+        let channel: &'a dyn Channel = match (find(added, name), ranking) {
             (Some(channel), None) => channel,
             (None, Some(given)) => given,
             (Some(_), Some(_)) => {
@@ -233,7 +254,7 @@ fn chosen_channels<'a>(
                 )))
             }
             (None, None) => {
-                let known: Vec<&str> = CHANNELS.iter().map(|channel| channel.name()).collect();
+                let known: Vec<&str> = all(added).map(|channel| channel.name()).collect();
                 return Err(Error::input(format!(
                     "mode {mode}: channel {name:?} does not exist, and no ranking is given for it; \
                      the channels are {}",

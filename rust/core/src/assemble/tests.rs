@@ -1,7 +1,7 @@
 //! Recipes over an index that contains only units. The tests supply the rankings as channels.
 
-use super::{Request, Searcher, Share};
-use crate::channels::{Options, Printed, Question, Ranking, Value};
+use super::{Extensions, Request, Searcher, Share};
+use crate::channels::{Options, Printed, Question, Ranking};
 use crate::error::Result;
 use crate::generation::Arrays;
 use crate::progress::Progress;
@@ -86,7 +86,7 @@ fn index(texts: &[String]) -> Opened {
         (name, Arc::new(MappedFile::open(&path, None, None, None).unwrap()))
     });
     let arrays = Arrays::new(mapped.collect::<Vec<_>>(), false);
-    let searcher = Searcher::open(arrays, Encoding::Cl100k, "english").unwrap();
+    let searcher = Searcher::open(arrays, Encoding::Cl100k, "english", &Extensions::NONE).unwrap();
     Opened { searcher, _folder: Temporary(folder) }
 }
 
@@ -95,7 +95,7 @@ fn words(counts: &[usize]) -> Vec<String> {
 }
 
 fn options() -> Options {
-    Options::new([("tables".to_owned(), Value::Text("own".into()))].into())
+    Options::default()
 }
 
 fn request(
@@ -108,7 +108,17 @@ fn request(
     let share = |&(channel, part): &(&str, f64)| Share { channel: channel.to_owned(), part };
     let shares = shares.iter().map(share).collect();
     let policy = (FillPolicy::default(), OversizePolicy::default());
-    Request::new("mine".into(), shares, (join, rollover), budgets.to_vec(), options(), top, policy, None)
+    Request::new(
+        "mine".into(),
+        shares,
+        (join, rollover),
+        budgets.to_vec(),
+        options(),
+        top,
+        policy,
+        None,
+        &Extensions::NONE,
+    )
 }
 
 fn answer(searcher: &Searcher, request: &Request, lists: &[(&str, &[u32])]) -> Result<Vec<Printed>> {
@@ -135,14 +145,12 @@ fn what_cannot_be_answered_is_named() {
         unknown.starts_with("mode mine: channel \"mine\" does not exist, and no ranking is given"),
         "{unknown}"
     );
-    assert!(unknown.contains("bm25") && unknown.contains("skeleton"), "{unknown}");
+    assert!(unknown.contains("bm25") && unknown.contains("walk"), "{unknown}");
     assert!(told(&[("mine", 0.8), ("b", 0.4)], "shares", &[]).contains("more than 1: mine 0.8, b 0.4"));
     assert_eq!(told(&[("bm25", 1.0)], "shares", &[]), "mode mine needs the word index (stage links)");
     assert!(told(&[("bm25", 1.0)], "shares", &[("bm25", &[0])]).contains("is built in"));
     assert!(told(&[("mine", 1.0)], "shares", &[("mine", &[2])]).contains("channel mine names unit 2"));
-    assert_eq!(told(&[("mine", 1.0)], "add", &[]), "join must be shares, fuse or vote, not \"add\"");
-    assert!(told(&[("keyword", 1.0)], "shares", &[]).contains("needs the option seed_keywords"));
-    assert!(told(&[("skeleton", 1.0)], "shares", &[]).contains("needs the option seed_entities"));
+    assert_eq!(told(&[("mine", 1.0)], "add", &[]), "join must be shares or fuse, not \"add\"");
     // A ranking that no share refers to is ignored.
     let fine = request(&[("mine", 1.0)], "shares", "none", &[100], None).unwrap();
     assert_eq!(units(&answer(&searcher, &fine, &[("mine", &[1]), ("bm25", &[9])]).unwrap()[0]), [1]);

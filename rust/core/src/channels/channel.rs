@@ -13,7 +13,7 @@ use crate::sparse::Scored;
 
 /// One retrieval method. A channel that ranks units implements `rank`; one that prints tables implements
 /// `print`.
-pub trait Channel: Sync {
+pub trait Channel: Send + Sync {
     fn name(&self) -> &str;
 
     /// Return the part that this channel needs and the index lacks, if any.
@@ -78,7 +78,7 @@ pub trait Channel: Sync {
 }
 
 /// Return the option `tables`: whether rows and tables are printed and counted as in the reference
-/// implementation.
+/// implementation. Without published systems nobody sets it.
 pub fn published(channel: &str, options: &Options) -> Result<bool> {
-    Ok(options.choice(channel, "tables", &["own", "published"])? == "published")
+    Ok(options.has("tables") && options.choice(channel, "tables", &["own", "published"])? == "published")
 }

@@ -62,6 +62,11 @@ impl Options {
         }
     }
 
+    /// Return whether the caller set an option.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
     /// Return one of several allowed keywords.
     pub fn choice(&self, channel: &str, name: &str, choices: &[&'static str]) -> Result<&'static str> {
         let value = self.get(channel, name)?;

@@ -7,7 +7,6 @@ use crate::rank::function_words;
 use crate::rank::relevance::{Evidence, Judge};
 use crate::rank::terms::{QueryTerms, Weighed};
 use crate::search::fill::{FillPolicy, OversizePolicy};
-use crate::search::local::Tables;
 use crate::search::render::{Renderer, Style};
 use crate::sparse::Mask;
 use crate::text::bpe::Encoding;
@@ -15,15 +14,13 @@ use crate::vector::reference_dot;
 use std::cell::OnceCell;
 use std::sync::LazyLock;
 
-/// Printers of rows and tables for one encoding. They are reused between queries because they count the
+/// Printers of rows for one encoding. They are reused between queries because they count the
 /// tokens of row marks only once.
 pub struct Printers {
     encoding: Encoding,
     cited: Renderer<Encoding>,
     ket: Renderer<Encoding>,
     published: Renderer<Encoding>,
-    tables: Tables<Encoding>,
-    published_tables: Tables<Encoding>,
 }
 
 impl Printers {
@@ -43,8 +40,6 @@ impl Printers {
             cited: Renderer::new(encoding, Style::Cited),
             ket: Renderer::new(encoding, Style::Ket),
             published: Renderer::new(encoding, Style::Published),
-            tables: Tables::new(encoding, false),
-            published_tables: Tables::new(encoding, true),
         }
     }
 
@@ -62,14 +57,6 @@ impl Printers {
             Style::Sources | Style::PublishedSources => {
                 Err(Error::Internal("sources are printed with their tables only".into()))
             }
-        }
-    }
-
-    pub fn tables(&self, published: bool) -> &Tables<Encoding> {
-        if published {
-            &self.published_tables
-        } else {
-            &self.tables
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Vectors without a model: a space fitted on the corpus, and the linear algebra that it needs.
 
 pub mod builtin;
-mod dense;
-pub mod keyword_means;
+pub mod dense;
 mod symmetric;

@@ -4,14 +4,13 @@ mod arrays;
 pub mod delta;
 mod delta_locations;
 mod documents;
-mod noderag;
 mod parts;
-mod vectors;
+pub mod unit_columns;
+pub mod vectors;
 mod views;
 
-pub use arrays::{Arrays, Held};
+pub use arrays::{damaged, Arrays, Held};
 pub use documents::{Documents, Found};
-pub use parts::{Parts, Place};
+pub use parts::{once, Parts, Place};
 pub use views::Chunks;
-pub use views::Skeleton;
 pub use views::Space;

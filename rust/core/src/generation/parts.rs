@@ -3,12 +3,8 @@
 
 use super::arrays::{damaged, Arrays};
 use super::documents::Documents;
-use super::noderag::Nodes;
-use super::vectors::{codes, rows, signs, vectors};
-use super::views;
+use super::vectors::{rows, signs};
 use super::views::Chunks;
-use super::views::Concepts;
-use super::views::Skeleton;
 use super::views::Space;
 use crate::error::{caught, Error, Result};
 use crate::items::Items;
@@ -16,11 +12,9 @@ use crate::rank::links_view::{LinksView, Slice, Source, LANGUAGES, UNIT_LANGUAGE
 use crate::rank::links_weights::SharedStrings;
 use crate::rank::terms::TermPostings;
 use crate::rank::walk::Files;
-use crate::search::cited::CitedGraph;
 use crate::search::copies::Copies;
-use crate::search::keyword::KeywordChannel;
 use crate::search::render::{Locations, Units};
-use crate::sparse::{Csr, CsrView};
+use crate::sparse::CsrView;
 use crate::store::MappedArray;
 use crate::text::labels::{path_of, people_of};
 use crate::text::strings::Strings;
@@ -51,20 +45,10 @@ pub struct Parts<'a> {
     copies: OnceLock<Copies<'a>>,
     documents: OnceLock<Documents<'a>>,
     chunks: OnceLock<Chunks<'a>>,
-    chunk_costs: OnceLock<Vec<u32>>,
     links: OnceLock<LinksView<'a>>,
     space: OnceLock<Space<'a>>,
     unit_vectors: OnceLock<Rows<'a>>,
-    chunk_vectors: OnceLock<Rows<'a>>,
     sentence_vectors: OnceLock<Signs<'a>>,
-    keywords: OnceLock<KeywordChannel<'a>>,
-    keywords_of: OnceLock<Csr>,
-    knn: OnceLock<CsrView<'a>>,
-    knn_into: OnceLock<Csr>,
-    skeleton: OnceLock<Skeleton<'a>>,
-    concepts: OnceLock<Concepts<'a>>,
-    nodes: OnceLock<Nodes<'a>>,
-    citations: OnceLock<CitedGraph<'a>>,
     terms: OnceLock<TermPostings<'a>>,
 }
 
@@ -81,7 +65,7 @@ struct Places<'a> {
 
 /// Return the value of a cell, which is computed on the first call. If two threads compute it, the first
 /// result is used.
-fn once<T>(cell: &OnceLock<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
+pub fn once<T>(cell: &OnceLock<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
     match cell.get() {
         Some(made) => Ok(made),
         None => {
@@ -89,14 +73,6 @@ fn once<T>(cell: &OnceLock<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
             Ok(cell.get_or_init(|| made))
         }
     }
-}
-
-/// Return the transpose of a stored graph, after verifying all of its blocks.
-fn turned(graph: CsrView<'_>) -> Result<Csr> {
-    for row in 0..graph.rows() {
-        let _ = graph.row(row);
-    }
-    graph.transpose()
 }
 
 /// Like [`once`], for a part that may not have been built.
@@ -115,20 +91,10 @@ impl<'a> Parts<'a> {
             copies: OnceLock::new(),
             documents: OnceLock::new(),
             chunks: OnceLock::new(),
-            chunk_costs: OnceLock::new(),
             links: OnceLock::new(),
             space: OnceLock::new(),
             unit_vectors: OnceLock::new(),
-            chunk_vectors: OnceLock::new(),
             sentence_vectors: OnceLock::new(),
-            keywords: OnceLock::new(),
-            keywords_of: OnceLock::new(),
-            knn: OnceLock::new(),
-            knn_into: OnceLock::new(),
-            skeleton: OnceLock::new(),
-            concepts: OnceLock::new(),
-            nodes: OnceLock::new(),
-            citations: OnceLock::new(),
             terms: OnceLock::new(),
         })
     }
@@ -152,30 +118,6 @@ impl<'a> Parts<'a> {
 
     pub fn has_vectors(&self) -> bool {
         self.arrays.has("vectors.unit_vectors") || self.arrays.has("vectors.unit_scale")
-    }
-
-    pub fn has_keywords(&self) -> bool {
-        self.arrays.has("keywords.vectors")
-    }
-
-    pub fn has_knn(&self) -> bool {
-        self.arrays.has("knn.graph_indptr")
-    }
-
-    pub fn has_concepts(&self) -> bool {
-        Concepts::in_index(self.arrays)
-    }
-
-    pub fn has_nodes(&self) -> bool {
-        Nodes::in_index(self.arrays)
-    }
-
-    pub fn has_citations(&self) -> bool {
-        views::has_citations(self.arrays)
-    }
-
-    pub fn has_skeleton(&self) -> bool {
-        self.arrays.has("entities.entity_vectors")
     }
 
     pub fn unit_tokens(&self) -> Result<Items<'a, u32>> {
@@ -285,20 +227,6 @@ impl<'a> Parts<'a> {
         .copied()
     }
 
-    /// Return the cost of printing all units of each chunk.
-    pub fn chunk_costs(&self) -> Result<&[u32]> {
-        let made = once(&self.chunk_costs, || {
-            let (chunks, tokens) = (self.chunks()?, self.unit_tokens()?);
-            let cost = |chunk: usize| {
-                let units = chunks.units(chunk);
-                let own: &[u32] = &tokens[units.start as usize..units.end as usize];
-                own.iter().fold(0u32, |a, &b| a.saturating_add(b))
-            };
-            Ok((0..chunks.len()).map(cost).collect())
-        });
-        made.map(Vec::as_slice)
-    }
-
     pub fn links(&self) -> Result<Option<&LinksView<'a>>> {
         part(self.has_links(), &self.links, || {
             let source = LinksSource(self.arrays);
@@ -325,17 +253,6 @@ impl<'a> Parts<'a> {
         made.map(Option::<&_>::copied)
     }
 
-    /// Differs from `unit_vectors` only if chunks are split.
-    pub fn chunk_vectors(&self) -> Result<Option<Rows<'a>>> {
-        // When chunks are not split, a chunk's vector is its unit's.
-        let own = "chunk_vectors.chunk";
-        let has = ["vectors", "scale"].iter().any(|part| self.arrays.has(&format!("{own}_{part}")));
-        let name = if has { own } else { "vectors.unit" };
-        let made =
-            part(self.has_vectors(), &self.chunk_vectors, || rows(self.arrays, name, self.chunks()?.len()));
-        made.map(Option::<&_>::copied)
-    }
-
     /// Return the signs of the sentences' vectors.
     pub fn sentence_vectors(&self) -> Result<Option<Signs<'a>>> {
         let name = "sentence_vectors.signs";
@@ -344,75 +261,6 @@ impl<'a> Parts<'a> {
             signs(self.arrays, name, sentences)
         });
         made.map(Option::<&_>::copied)
-    }
-
-    /// Return the keyword half of KET-RAG.
-    pub fn keywords(&self) -> Result<Option<KeywordChannel<'a>>> {
-        let made = part(self.has_keywords(), &self.keywords, || self.make_keywords());
-        made.map(Option::<&_>::copied)
-    }
-
-    /// Return the keywords of each unit, for a filter that passes few units.
-    pub fn keywords_of(&self) -> Result<Option<&Csr>> {
-        let Some(keywords) = self.keywords()? else { return Ok(None) };
-        once(&self.keywords_of, || turned(keywords.rows())).map(Some)
-    }
-
-    fn make_keywords(&self) -> Result<KeywordChannel<'a>> {
-        let arrays = self.arrays;
-        // Keywords of the reference implementation are raw tokens with a separate vocabulary.
-        let (vocabulary, graph) = match arrays.has("reference_words.keyword_vocabulary_blob") {
-            true => ("reference_words.keyword_vocabulary_offsets", "reference_words.keyword_units"),
-            false => ("words.vocabulary_offsets", "words.word_units"),
-        };
-        let words = arrays.shape(vocabulary)?.0.saturating_sub(1);
-        let codes = match arrays.has("keywords.keyword_codes") {
-            true => Some(codes(arrays, "keywords.keyword")?),
-            false => None,
-        };
-        let means = vectors(arrays, "keywords.vectors", words, codes.as_ref())?;
-        let rows = arrays.csr(graph, words, self.len)?;
-        let Some(units) = self.unit_vectors()? else {
-            return Err(Error::damaged("the index has no vectors of units"));
-        };
-        let tokens = self.unit_tokens()?;
-        match arrays.by_blocks() {
-            true => KeywordChannel::stored(means, codes, rows, units, tokens),
-            false => KeywordChannel::new(means, codes, rows, units, tokens),
-        }
-        .map_err(|e| damaged("keywords", e))
-    }
-
-    pub fn knn(&self) -> Result<Option<CsrView<'a>>> {
-        let made = part(self.has_knn(), &self.knn, || {
-            let chunks = self.chunks()?.len();
-            self.arrays.csr("knn.graph", chunks, chunks)
-        });
-        made.map(Option::<&_>::copied)
-    }
-
-    /// Return the chunks that have each chunk as a neighbour, for a filter that passes few chunks.
-    pub fn knn_into(&self) -> Result<Option<&Csr>> {
-        let Some(graph) = self.knn()? else { return Ok(None) };
-        once(&self.knn_into, || turned(graph)).map(Some)
-    }
-
-    pub fn skeleton(&self) -> Result<Option<&Skeleton<'a>>> {
-        part(self.has_skeleton(), &self.skeleton, || Skeleton::new(self.arrays, self.len))
-    }
-
-    pub fn concepts(&self) -> Result<Option<&Concepts<'a>>> {
-        part(self.has_concepts(), &self.concepts, || Concepts::new(self.arrays, self.len))
-    }
-
-    /// Return NodeRAG's graph.
-    pub fn nodes(&self) -> Result<Option<&Nodes<'a>>> {
-        part(self.has_nodes(), &self.nodes, || Nodes::new(self.arrays, self.chunks()?.len()))
-    }
-
-    /// Return the graph of citations, references and neighbours.
-    pub fn citations(&self) -> Result<Option<&CitedGraph<'a>>> {
-        part(self.has_citations(), &self.citations, || views::cited_graph(self.arrays, self.len))
     }
 
     /// Return the postings of learned weights.

@@ -7,7 +7,7 @@ use crate::vector::{Coded, Rows, Signs, Vectors};
 
 /// With codes, a query reads only a few of the vectors, and the codes bound their lengths. Without codes it
 /// reads all vectors.
-pub(super) fn vectors<'a>(
+pub fn vectors<'a>(
     arrays: &'a Arrays,
     name: &str,
     rows: usize,
@@ -29,7 +29,7 @@ pub(super) fn vectors<'a>(
 }
 
 /// Return `NAME_codes`, `NAME_scale` and `NAME_residual`. A search reads all of them.
-pub(super) fn codes<'a>(arrays: &'a Arrays, name: &str) -> Result<QuantisedView<'a>> {
+pub fn codes<'a>(arrays: &'a Arrays, name: &str) -> Result<QuantisedView<'a>> {
     let codes = format!("{name}_codes");
     let (values, dimension) = (arrays.values(&codes)?, arrays.shape(&codes)?.1);
     let scale = arrays.values(&format!("{name}_scale"))?;
@@ -43,7 +43,7 @@ pub(super) fn codes<'a>(arrays: &'a Arrays, name: &str) -> Result<QuantisedView<
 
 /// Return stored rows in their own format: `NAME_vectors` in f32, otherwise `NAME_nibbles` or `NAME_codes`
 /// with `NAME_scale`. The dimension of packed rows is stored in `vectors.dimension`.
-pub(super) fn rows<'a>(arrays: &'a Arrays, name: &str, count: usize) -> Result<Rows<'a>> {
+pub fn rows<'a>(arrays: &'a Arrays, name: &str, count: usize) -> Result<Rows<'a>> {
     let floats = format!("{name}_vectors");
     if arrays.has(&floats) {
         let codes = match arrays.has(&format!("{name}_codes")) {
@@ -65,7 +65,7 @@ pub(super) fn rows<'a>(arrays: &'a Arrays, name: &str, count: usize) -> Result<R
 }
 
 /// Return the signs of `count` vectors.
-pub(super) fn signs<'a>(arrays: &'a Arrays, name: &str, count: usize) -> Result<Signs<'a>> {
+pub fn signs<'a>(arrays: &'a Arrays, name: &str, count: usize) -> Result<Signs<'a>> {
     let made = Signs::new(arrays.values(name)?, dimension(arrays)?).map_err(|e| damaged(name, e))?;
     match made.len() == count {
         true => Ok(made),

@@ -15,6 +15,10 @@ use crate::text::names::{is_small, name_spans, opening_subject, title_key, Namin
 use crate::text::strings::Strings;
 use crate::text::strings::StringsBuf;
 
+/// How often a word of a title or of the headings in it counts: a field of BM25F with one saturation for all fields. A greater
+/// weight prefers passages about a thing to those that mention it. Chosen with `benches/fields.py` on nine sets, each left out
+/// in turn; the values 0, 1, 2 and 5 are in docs/internals/ranking.md.
+const TITLE_WEIGHT: usize = 3;
 /// Maximum number of distinct title keywords that a sentence inherits: a title of a million words must not be
 /// repeated for each of a million sentences.
 const TITLE_KEYWORDS: usize = 64;
@@ -34,7 +38,7 @@ pub(crate) struct Part {
     pub names: Words,
     pub unit_keywords: RowBuilder,
     pub tf: Vec<u32>,
-    /// Number of keywords of each unit, with repetitions. Variants and keywords added by splitting code identifiers are
+    /// Number of keywords of each unit, with repetitions, those of the title [`TITLE_WEIGHT`] times. Variants and keywords added by splitting code identifiers are
     /// not counted: a place in the text counts once.
     pub length: Vec<u32>,
     pub unit_names: RowBuilder,
@@ -142,7 +146,9 @@ pub(crate) fn read(
         let begin = (first_word, start);
         let variants =
             words.read_unit(&lexer, begin, language, known.tree, &mut part.keywords.strings, &mut row);
-        part.length.push(u32::try_from(row.len()).unwrap_or(u32::MAX).saturating_sub(variants));
+        let length = u32::try_from(row.len()).unwrap_or(u32::MAX).saturating_sub(variants);
+        let more = repeat_title(&lexer, first_word, language, &mut part.keywords.strings, &mut row);
+        part.length.push(length.saturating_add(more));
         lexer.keywords_of_names(language, |word| row.push(part.keywords.strings.add(word)));
         add_labels(input.fields(unit), language, &mut other, &mut part.keywords.strings, &mut row);
         row.sort_unstable();
@@ -175,6 +181,28 @@ pub(crate) fn read(
         read_sentences(&mut part, input, (unit as usize, manner), words.unit(at), known, &mut lexer);
     }
     Ok(part)
+}
+
+/// Append the keywords of the title, the words before `first_word`, so that each counts [`TITLE_WEIGHT`] times. Return by how
+/// much they make the unit longer.
+fn repeat_title(
+    lexer: &Lexer,
+    first_word: usize,
+    language: Language,
+    keywords: &mut Interner,
+    row: &mut Vec<u32>,
+) -> u32 {
+    let mut length = 0;
+    lexer.keywords_where(
+        language,
+        |k| k < first_word,
+        |word, is_variant| {
+            let keyword = keywords.add(word);
+            row.extend([keyword; TITLE_WEIGHT - 1]);
+            length += if is_variant { 0 } else { TITLE_WEIGHT as u32 - 1 };
+        },
+    );
+    length
 }
 
 /// Append the keywords of a unit's path and people that its title and text lack, once each, because most titles repeat the

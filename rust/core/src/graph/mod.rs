@@ -1,10 +1,7 @@
-//! Graph builders, one file each: nearest neighbours, co-occurrence, concepts, citations, the skeleton and
-//! the links of the walk. Also functions for drawing graphs: layout, communities, neighbourhoods.
+//! Graph builders, one file each: nearest neighbours, clusters and the links of the walk. Also functions for
+//! drawing graphs: layout, communities, neighbourhoods.
 
-pub mod citations;
 pub mod communities;
-pub mod concepts;
-pub mod cooccurrence;
 pub mod cosine_knn;
 pub mod kmeans;
 pub mod layout;
@@ -18,7 +15,6 @@ mod links_things;
 pub mod links_update;
 mod links_words;
 pub mod neighbourhood;
-pub mod skeleton;
 mod spill;
 pub mod transpose;
 pub mod weighted;

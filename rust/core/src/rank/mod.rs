@@ -1,13 +1,10 @@
-//! Ranking and selection on any graph, independent of how it was built: PageRank, centralities, BM25 and the
-//! walk.
+//! Ranking and selection on any graph, independent of how it was built: PageRank, BM25 and the walk.
 
 pub mod bm25;
-pub mod centrality;
 pub mod function_words;
 pub mod links_view;
 pub mod links_weights;
 pub mod matches;
-pub mod messages;
 pub mod moments;
 pub mod numbers;
 pub mod pagerank;
@@ -17,7 +14,7 @@ pub mod select;
 pub mod sentence_rows;
 pub mod slots;
 pub mod sparse_sum;
-pub mod spread;
+pub mod stem_forms;
 pub mod terms;
 pub mod walk;
 

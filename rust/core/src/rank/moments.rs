@@ -61,6 +61,20 @@ impl Moments {
         }
     }
 
+    /// Return the number of values, their sum and the sum of their squares, in steps, to be sent elsewhere.
+    pub fn parts(&self) -> [i128; 3] {
+        [self.count, self.sum, self.squares]
+    }
+
+    /// Return the moments with these parts; None if no values have them.
+    pub fn from_parts([count, sum, squares]: [i128; 3]) -> Option<Self> {
+        let most = (LIMIT * SCALE) as i128;
+        let fits = (0..=1 << 32).contains(&count)
+            && sum.abs() <= count * most
+            && (0..=count * most * most).contains(&squares);
+        fits.then_some(Self { count, sum, squares })
+    }
+
     /// Return the number of values.
     pub fn count(&self) -> usize {
         self.count as usize

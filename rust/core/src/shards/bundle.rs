@@ -5,9 +5,13 @@
 
 use crate::error::Result;
 use crate::generation::Parts;
+use crate::progress::Progress;
 use crate::rank::links_view::{LinksView, NONE};
 use crate::rank::moments::Moments;
 use crate::text::strings::{take, Strings, StringsBuf};
+
+/// Number of units that are copied between two checks of the deadline, in under a millisecond.
+pub(super) const CHECKED: usize = 64;
 
 /// Strings in ascending order, with the number of units of the shard that have each.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -102,8 +106,21 @@ fn vocabulary<'r>(
 }
 
 impl Bundle {
+    /// Copy all units of a shard.
+    pub fn of_all(parts: &Parts<'_>, progress: &Progress) -> Result<Self> {
+        match parts.links()? {
+            Some(links) => Self::of(parts, links, (0..links.units() as u32).collect(), progress),
+            None => Ok(Self { first_sentence: vec![0], ..Self::default() }),
+        }
+    }
+
     /// Copy units of a shard. `units` ascend.
-    pub fn of(parts: &Parts<'_>, links: &LinksView<'_>, units: Vec<u32>) -> Result<Self> {
+    pub fn of(
+        parts: &Parts<'_>,
+        links: &LinksView<'_>,
+        units: Vec<u32>,
+        progress: &Progress,
+    ) -> Result<Self> {
         let (spans, documents, languages) =
             (parts.unit_spans()?, parts.unit_documents()?, parts.unit_languages()?);
         let mut own = Self {
@@ -117,7 +134,10 @@ impl Bundle {
             ..Self::default()
         };
         let mut last = None;
-        for &unit in &units {
+        for (row, &unit) in units.iter().enumerate() {
+            if row % CHECKED == 0 {
+                progress.check()?;
+            }
             let (at, place) = (unit as usize, parts.place(unit)?);
             own.spans.extend(spans.pair(2 * at));
             own.lengths.push(links.unit_length[at]);

@@ -81,7 +81,7 @@ pub fn candidates(
         found.extend(best_of(&matches, count, None));
     }
     let units = found.iter().map(|one| one.id).collect();
-    Ok(Bundle { matches: matches.moments(), ..bundle(parts, links, units, mask)? })
+    Ok(Bundle { matches: matches.moments(), ..bundle(parts, links, units, mask, progress)? })
 }
 
 /// Return units with everything that a ranking reads of them.
@@ -90,9 +90,10 @@ pub(super) fn bundle(
     links: &LinksView<'_>,
     mut units: Vec<u32>,
     mask: Option<&Mask>,
+    progress: &Progress,
 ) -> Result<Bundle> {
     units.sort_unstable();
     units.dedup();
     let permitted = units.iter().map(|&unit| u8::from(leaves(mask, unit))).collect();
-    Ok(Bundle { permitted, ..Bundle::of(parts, links, units)? })
+    Ok(Bundle { permitted, ..Bundle::of(parts, links, units, progress)? })
 }

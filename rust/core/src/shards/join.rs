@@ -5,12 +5,14 @@ use super::memory::Stored;
 use super::mentions::mentions;
 use super::terms::Frequencies;
 use crate::error::Result;
+use crate::progress::Progress;
 use crate::rank::links_view::NONE;
 use crate::rank::links_weights::{Weights, Whole};
 use crate::sparse::Csr;
 use crate::text::languages::Language;
 use crate::text::strings::StringsBuf;
-use std::collections::BTreeSet;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A unit of the joined collection: its shard, its number there, and whether the filter permits to print it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +25,8 @@ pub struct Origin {
 /// Units of several shards as one collection.
 pub struct Joined {
     pub origins: Vec<Origin>,
+    /// The same units in other shards, by their number in the collection.
+    pub copies: BTreeMap<u32, Vec<Origin>>,
     pub stored: Stored,
     pub weights: Weights,
 }
@@ -45,8 +49,10 @@ pub fn join(
     whole: &Whole,
     known: &Frequencies,
     is_final: bool,
+    progress: &Progress,
 ) -> Result<Joined> {
-    let places = ordered(bundles);
+    let (places, copies) = ordered(bundles);
+    progress.check()?;
     let merged = |of: fn(&Bundle) -> &Vocabulary, known: &[(String, u64)]| {
         let lists: Vec<(u32, &Vocabulary)> = bundles.iter().map(|(shard, own)| (*shard, of(own))).collect();
         merge(&lists, known)
@@ -54,6 +60,7 @@ pub fn join(
     let keywords = merged(|own| &own.keywords, &known.keywords);
     let names = merged(|own| &own.names, &known.names);
     let subjects = merged(|own| &own.subjects, &known.subjects);
+    progress.check()?;
     let mut stored = Stored::default();
     let bundle = |place: &Place| bundles[place.0].1;
 
@@ -95,7 +102,7 @@ pub fn join(
 
     let is_several = bundles.first().map(|one| one.0) != bundles.last().map(|one| one.0);
     let (ends, mentions) = match is_several && is_final {
-        true => mentions(bundles, &places, subjects.strings.view())?,
+        true => mentions(bundles, &places, subjects.strings.view(), progress)?,
         false => of_rows(|own| &own.unit_mentions, &subjects),
     };
     let own_subject = |place: &Place| match bundle(place).unit_subject[place.1] {
@@ -119,6 +126,7 @@ pub fn join(
     stored.add("links.subject_units_indptr", units.indptr)?;
     stored.add("links.subject_units_indices", units.indices)?;
 
+    progress.check()?;
     add_sentences(&mut stored, bundles, &places)?;
     let lengths: Vec<u32> = places.iter().map(|place| bundle(place).lengths[place.1]).collect();
     stored.add("links.unit_length", lengths)?;
@@ -145,12 +153,15 @@ pub fn join(
         is_permitted: bundle(place).permitted[place.1] != 0,
     };
     let origins: Vec<Origin> = places.iter().map(origin).collect();
-    Ok(Joined { origins, stored, weights })
+    let mut of_copies: BTreeMap<u32, Vec<Origin>> = BTreeMap::new();
+    copies.iter().for_each(|(row, place)| of_copies.entry(*row).or_default().push(origin(place)));
+    Ok(Joined { origins, copies: of_copies, stored, weights })
 }
 
 /// Return the distinct units of all bundles: by shard, then in the order of the shard. Of a document that several
-/// shards have with the same text, the units of the first shard are taken.
-fn ordered(bundles: &[(u32, &Bundle)]) -> Vec<Place> {
+/// shards have with the same text, the units of the first shard are taken; those of the others are returned as copies,
+/// each with the row of the unit that it equals.
+fn ordered(bundles: &[(u32, &Bundle)]) -> (Vec<Place>, Vec<(u32, Place)>) {
     let mut all: Vec<(u32, u32, Place)> = Vec::new();
     for (at, (shard, own)) in bundles.iter().enumerate() {
         all.extend(own.units.iter().enumerate().map(|(row, &unit)| (*shard, unit, (at, row))));
@@ -159,16 +170,25 @@ fn ordered(bundles: &[(u32, &Bundle)]) -> Vec<Place> {
     all.dedup_by_key(|one| (one.0, one.1));
     let shards = bundles.iter().map(|one| one.0).collect::<BTreeSet<u32>>().len();
     if shards < 2 {
-        return all.into_iter().map(|one| one.2).collect();
+        return (all.into_iter().map(|one| one.2).collect(), Vec::new());
     }
-    let mut seen = BTreeSet::new();
-    let is_new = |&(_, _, (at, row)): &(u32, u32, Place)| {
+    let (mut places, mut copies, mut seen) = (Vec::new(), Vec::new(), BTreeMap::new());
+    for (_, _, (at, row)) in all {
         let own = bundles[at].1;
-        let keys = own.keys.get(2 * row..2 * row + 2);
         let document = own.document_ids.get(own.documents[row] as usize);
-        keys.is_none_or(|keys| seen.insert((document, own.spans[2 * row], own.spans[2 * row + 1], keys)))
-    };
-    all.into_iter().filter(is_new).map(|one| one.2).collect()
+        let spans = &own.spans[2 * row..2 * row + 2];
+        if let Some(keys) = own.keys.get(2 * row..2 * row + 2) {
+            match seen.entry((document, spans, keys)) {
+                Entry::Occupied(first) => {
+                    copies.push((*first.get(), (at, row)));
+                    continue;
+                }
+                Entry::Vacant(first) => first.insert(places.len() as u32),
+            };
+        }
+        places.push((at, row));
+    }
+    (places, copies)
 }
 
 /// Merge ascending lists of strings.

@@ -87,7 +87,7 @@ pub fn looked_up(
         stepped.push(Scored { id, score });
     }
     units.extend(stepped.finish().iter().map(|one| one.id));
-    bundle(parts, links, units, mask)
+    bundle(parts, links, units, mask, progress)
 }
 
 /// Return the units with the greatest sum of direct match and logarithm of the mass.

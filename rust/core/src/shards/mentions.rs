@@ -1,8 +1,9 @@
 //! Mentions across shards. A shard knows which of its units mention the subjects of its documents; units of other shards
 //! may mention them as well.
 
-use super::bundle::Bundle;
+use super::bundle::{Bundle, CHECKED};
 use crate::error::Result;
+use crate::progress::Progress;
 use crate::text::languages::Language;
 use crate::text::lexical::Lexer;
 use crate::text::names::{Naming, SubjectTree};
@@ -14,11 +15,15 @@ pub fn mentions(
     bundles: &[(u32, &Bundle)],
     places: &[(usize, usize)],
     subjects: Strings<'_>,
+    progress: &Progress,
 ) -> Result<(Vec<u64>, Vec<u32>)> {
     let tree = SubjectTree::new(subjects);
     let (mut ends, mut ids) = (vec![0u64], Vec::new());
     let (mut lexer, mut row) = (Lexer::default(), Vec::new());
-    for &(at, unit) in places {
+    for (number, &(at, unit)) in places.iter().enumerate() {
+        if number % CHECKED == 0 {
+            progress.check()?;
+        }
         let own = bundles[at].1;
         lexer.read(own.titles.get(own.documents[unit] as usize));
         let first = lexer.words.len();

@@ -14,3 +14,4 @@ pub mod memory;
 pub mod mentions;
 pub mod terms;
 pub mod union;
+pub mod wire;

@@ -3,8 +3,8 @@
 use super::bundle::Bundle;
 use super::join::{join, Origin};
 use super::lookup::{Leads, Node, Seed};
-use super::terms::{Frequencies, Terms};
-use crate::assemble::{Request, Searcher};
+use super::terms::{summed, totals, Frequencies, Terms};
+use crate::assemble::{Extensions, Request, Searcher};
 use crate::channels::{Question, Scratch};
 use crate::error::Result;
 use crate::generation::{Arrays, Parts};
@@ -17,7 +17,7 @@ use crate::rank::question::Question as Known;
 use crate::rank::relevance::{falling, nothing_fits};
 use crate::rank::walk;
 use crate::search::copies::distinct;
-use crate::sparse::{CsrView, Mask, Scored};
+use crate::sparse::{leaves, CsrView, Mask, Scored};
 use crate::text::bpe::Encoding;
 use crate::text::lexical::Lexer;
 use crate::text::strings::Strings;
@@ -29,12 +29,15 @@ const ENCODING: &str = "cl100k_base";
 const RESTART: usize = 20;
 const SEEDS: usize = 8;
 
-/// A collection of the candidates of several shards.
+/// A collection of the candidates, or of all units, of several shards.
 pub struct Union {
     searcher: Searcher,
     pub origins: Vec<Origin>,
-    mask: Option<Mask>,
+    copies: BTreeMap<u32, Vec<Origin>>,
 }
+
+/// The filter of each shard that has one.
+pub type Masks<'m> = BTreeMap<u32, &'m Mask>;
 
 /// Units that a question prefers because they have a phrase that it quotes.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -66,37 +69,61 @@ impl Union {
     ) -> Result<Self> {
         let matches = bundles.iter().fold(Moments::default(), |sum, (_, own)| sum.and(own.matches));
         let whole = Whole { matches: (matches.count() > 0).then_some(matches), ..whole.clone() };
-        let joined = join(bundles, &whole, known, is_final)?;
-        let mask = joined.origins.iter().any(|one| !one.is_permitted);
-        let mask = mask.then(|| Mask::from_fn(joined.origins.len(), |at| joined.origins[at].is_permitted));
+        let joined = join(bundles, &whole, known, is_final, &Progress::none())?;
         let arrays = Arrays::weighted(joined.stored.into_arrays(), joined.weights);
-        Ok(Self {
-            searcher: Searcher::open(arrays, Encoding::by_name(ENCODING)?, "english")?,
-            origins: joined.origins,
-            mask,
-        })
+        Self::open(arrays, joined.origins, joined.copies)
+    }
+
+    /// Join all units of some shards. The collection ranks as one index of all documents does, because it has all
+    /// counts and all links of that index, and it can be used for any number of queries.
+    pub fn complete(shards: &[&Searcher], progress: &Progress) -> Result<Self> {
+        let copy = |(number, shard): (usize, &&Searcher)| {
+            shard.with_parts(|parts| Ok((number as u32, Bundle::of_all(parts, progress)?, totals(parts)?)))
+        };
+        let copied = shards.iter().enumerate().map(copy).collect::<Result<Vec<_>>>()?;
+        let bundles: Vec<(u32, &Bundle)> = copied.iter().map(|(number, own, _)| (*number, own)).collect();
+        let wholes: Vec<Whole> = copied.iter().map(|one| one.2.clone()).collect();
+        let joined = join(&bundles, &summed(&wholes), &Frequencies::default(), true, progress)?;
+        Self::open(Arrays::new(joined.stored.into_arrays(), false), joined.origins, joined.copies)
+    }
+
+    fn open(arrays: Arrays, origins: Vec<Origin>, copies: BTreeMap<u32, Vec<Origin>>) -> Result<Self> {
+        let encoding = Encoding::by_name(ENCODING)?;
+        let searcher = Searcher::open(arrays, encoding, "english", &Extensions::NONE)?;
+        Ok(Self { searcher, origins, copies })
+    }
+
+    /// Return the shard and the number there of a unit, if the filters permit it in one of the shards that have it.
+    fn permitted(&self, unit: u32, masks: &Masks<'_>) -> Option<Origin> {
+        let copies = self.copies.get(&unit).into_iter().flatten();
+        let mut all = std::iter::once(&self.origins[unit as usize]).chain(copies).copied();
+        all.find(|one| one.is_permitted && leaves(masks.get(&one.shard).copied(), one.unit))
     }
 
     /// Return the best `count` units, without copies if the request prints each text once. Preferred units come first
-    /// among the best ones, and otherwise keep their order.
+    /// among the best ones, and otherwise keep their order. `masks` are needed only for the units of
+    /// [`Union::complete`]; other bundles know which of their units the filter permits.
     pub fn rank(
         &self,
         request: &Request,
         question: Question<'_>,
         count: usize,
-        preferred: &Preferred,
+        (preferred, masks): (&Preferred, &Masks<'_>),
         progress: &Progress,
     ) -> Result<Ranked> {
         let mut scratch = Scratch::default();
-        let mask = self.mask.as_ref();
-        let found = self.searcher.rank(request, question, (count, mask), &mut scratch, progress)?;
+        let is_filtered = !masks.is_empty() || self.origins.iter().any(|one| !one.is_permitted);
+        let fits = |unit: usize| self.permitted(unit as u32, masks).is_some();
+        let mask = is_filtered.then(|| Mask::from_fn(self.origins.len(), fits));
+        let origin = |unit: u32| self.permitted(unit, masks).unwrap_or_else(|| self.origins[unit as usize]);
+        let found = self.searcher.rank(request, question, (count, mask.as_ref()), &mut scratch, progress)?;
         let mut found =
             self.searcher.with_parts(|parts| match parts.copies()?.filter(|_| request.is_once()) {
                 Some(copies) => Ok(distinct(found, &[], copies).ranked),
                 None => Ok(found),
             })?;
         let is_other = |one: &Scored| {
-            let Origin { shard, unit, .. } = self.origins[one.id as usize];
+            let Origin { shard, unit, .. } = origin(one.id);
             !preferred.units.contains(&(shard, unit))
         };
         let depth = preferred.depth.min(found.len());
@@ -104,7 +131,7 @@ impl Union {
         let units: Vec<u32> = found.iter().map(|one| one.id).collect();
         let evidence = self.searcher.evidence(question, &units)?;
         Ok(Ranked {
-            origins: units.iter().map(|&unit| self.origins[unit as usize]).collect(),
+            origins: units.iter().map(|&unit| origin(unit)).collect(),
             scores: found.iter().map(|one| one.score).collect(),
             nothing_fits: nothing_fits(evidence.first().copied().flatten()),
             relevance: falling(evidence),

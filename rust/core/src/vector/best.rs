@@ -6,7 +6,7 @@ use crate::sparse::Scored;
 /// once `k` others are certain to score strictly higher, so rows with equal scores remain and are ordered by
 /// id.
 #[derive(Debug, Default)]
-pub(crate) struct Best {
+pub struct Best {
     k: usize,
     floor: f64,
     limit: usize,

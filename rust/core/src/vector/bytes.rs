@@ -6,14 +6,14 @@
 use super::simd::Level;
 
 /// The largest code of a query, whose high byte fits in a signed byte.
-pub(crate) const LARGEST: i16 = 127 * 256 + 127;
+pub const LARGEST: i16 = 127 * 256 + 127;
 /// Prefetch distance in bytes: several cache lines, so that several loads are in flight.
 #[cfg(target_arch = "x86_64")]
 const AHEAD: usize = 3072;
 
 /// Codes of a query, at most [`LARGEST`] in magnitude.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Query {
+pub struct Query {
     wide: Vec<i16>,
     high: Vec<i8>,
     low: Vec<i8>,
@@ -55,13 +55,13 @@ impl Query {
         self.offset = self.offset.wrapping_add(128 * i32::from(code));
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.wide.len()
     }
 }
 
 /// Return the largest code of a query of `d` values for which no sum of products overflows.
-pub(crate) fn amplitude(d: usize) -> f64 {
+pub fn amplitude(d: usize) -> f64 {
     let room = i32::MAX as usize / (128 * d.max(1));
     room.clamp(1, LARGEST as usize) as f64
 }
@@ -71,7 +71,7 @@ pub(crate) fn amplitude(d: usize) -> f64 {
 ///
 /// # Panics
 /// If `rows` is not exactly `out.len()` rows long.
-pub(crate) fn dots(level: Level, query: &Query, rows: &[i8], out: &mut [i32]) {
+pub fn dots(level: Level, query: &Query, rows: &[i8], out: &mut [i32]) {
     assert_eq!(rows.len(), out.len() * query.len());
     match level {
         Level::Portable => portable(&query.wide, rows, out),

@@ -38,7 +38,7 @@ impl Filter<'_> {
 
     /// Return whether a row of [`Filter::runs`] takes part.
     #[inline]
-    pub(crate) fn leaves(&self, row: usize) -> bool {
+    pub fn leaves(&self, row: usize) -> bool {
         match self {
             Self::Bits(words) => words[row / 64] >> (row % 64) & 1 == 1,
             Self::All | Self::Ids(_) => true,
@@ -48,7 +48,7 @@ impl Filter<'_> {
     /// Call `work` on runs of at most [`BLOCK`] adjacent rows, ascending. If enough bits of a 64-bit block
     /// are set, all of its rows are included: scoring them together is faster than scoring the wanted ones
     /// separately.
-    pub(crate) fn runs(&self, rows: usize, mut work: impl FnMut(Range<usize>)) {
+    pub fn runs(&self, rows: usize, mut work: impl FnMut(Range<usize>)) {
         let mut open = 0..0;
         let mut add = |rows: Range<usize>| {
             if open.end == rows.start && open.len() + rows.len() <= BLOCK {

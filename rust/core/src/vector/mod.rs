@@ -5,8 +5,8 @@
 //! `nibbles` and `signs` (four bits and one bit per value), `quantised` (a set in byte codes), `search`, and `rows`
 //! (a stored set in any of these).
 
-pub(crate) mod best;
-pub(crate) mod bytes;
+pub mod best;
+pub mod bytes;
 mod filter;
 pub mod nibbles;
 pub mod quantised;
@@ -20,11 +20,9 @@ mod vectors;
 pub(crate) mod tests;
 
 pub use filter::Filter;
-pub(crate) use rows::Asked;
-pub use rows::{Coded, Rows};
-pub(crate) use search::Search;
-pub use search::{top_k, top_k_many, Scratch};
-pub(crate) use signs::Query as SignQuery;
-pub use signs::Signs;
-pub(crate) use vectors::{divide_rows, reference_dots, reference_dots_with};
-pub use vectors::{normalise, normalise_rows, reference_dot, Vectors};
+pub use rows::{Asked, Coded, Rows};
+pub use search::{top_k, top_k_many, Scratch, Search};
+pub use signs::{Query as SignQuery, Signs};
+pub use vectors::{
+    divide_rows, normalise, normalise_rows, reference_dot, reference_dots, reference_dots_with, Vectors,
+};

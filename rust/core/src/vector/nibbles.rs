@@ -78,7 +78,7 @@ fn pack_row(row: &[f32], codes: &mut [u8]) -> f32 {
 
 /// A query in codes of eight bits: value `i` is `scale` times its code.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Query {
+pub struct Query {
     even: Vec<i8>,
     odd: Vec<i8>,
     /// Eight times the sum of the codes: the contribution of the rows' offset.
@@ -110,7 +110,7 @@ impl Query {
 }
 
 /// Return the eight-bit codes of a vector, and the value of one step.
-pub(crate) fn codes_of(vector: &[f32]) -> (Vec<i8>, f64) {
+pub fn codes_of(vector: &[f32]) -> (Vec<i8>, f64) {
     let largest = vector.iter().fold(0f64, |most, x| most.max(f64::from(x.abs())));
     let scale = largest / QUERY;
     let by = if scale > 0.0 { 1.0 / scale } else { 0.0 };
@@ -122,7 +122,7 @@ pub(crate) fn codes_of(vector: &[f32]) -> (Vec<i8>, f64) {
 ///
 /// # Panics
 /// If `rows` is not exactly `out.len()` rows of `width` bytes, or the query is shorter than these.
-pub(crate) fn dots(level: Level, query: &Query, rows: &[u8], width: usize, out: &mut [i32]) {
+pub fn dots(level: Level, query: &Query, rows: &[u8], width: usize, out: &mut [i32]) {
     assert_eq!(rows.len(), out.len() * width);
     assert!(query.even.len() >= width && query.odd.len() == query.even.len());
     match level {

@@ -22,7 +22,7 @@ const GRAIN: usize = 1024;
 const CODES: &str = "byte codes of vectors";
 
 /// The largest dimension for which integer sums fit into 32 bits with a sufficiently precise query.
-pub(crate) const MAX_DIM: usize = 1 << 16;
+pub const MAX_DIM: usize = 1 << 16;
 
 /// Row `i` is `scale[i] * codes[i]` plus an error vector no longer than `residual[i]`.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -127,7 +127,7 @@ pub struct QuantisedView<'a> {
 
 /// A quantised query, with the terms that the bounds of each row need.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct CodedQuery {
+pub struct CodedQuery {
     scale: f64,
     length: f64,
     /// Upper bound of the lengths of the rows.
@@ -179,7 +179,7 @@ impl<'a> QuantisedView<'a> {
         rows.map(length).fold(0.0, f64::max) * (1.0 + 1e-9)
     }
 
-    pub(crate) fn matches(&self, vectors: &Vectors) -> Result<()> {
+    pub fn matches(&self, vectors: &Vectors) -> Result<()> {
         check_dim(vectors.dim())?;
         if self.scale.len() != vectors.len()
             || self.residual.len() != vectors.len()
@@ -191,7 +191,7 @@ impl<'a> QuantisedView<'a> {
     }
 
     /// Quantise a query of length `length` to at most 16 bits, so that no sum of products overflows.
-    pub(crate) fn code_query(&self, query: &[f32], length: f64, norm: f64, codes: &mut Query) -> CodedQuery {
+    pub fn code_query(&self, query: &[f32], length: f64, norm: f64, codes: &mut Query) -> CodedQuery {
         let amplitude = bytes::amplitude(query.len());
         let largest = query.iter().fold(0f64, |m, x| m.max(f64::from(x.abs())));
         let scale = largest / amplitude;
@@ -210,7 +210,7 @@ impl<'a> QuantisedView<'a> {
         CodedQuery { scale, length, norm, fixed: norm * residual + slack, residual }
     }
 
-    pub(crate) fn dots(&self, level: Level, query: &Query, rows: Range<usize>, out: &mut [i32]) {
+    pub fn dots(&self, level: Level, query: &Query, rows: Range<usize>, out: &mut [i32]) {
         let d = query.len();
         bytes::dots(level, query, &self.codes[rows.start * d..rows.end * d], out);
     }
@@ -218,7 +218,7 @@ impl<'a> QuantisedView<'a> {
     /// Return (score, error) of a row: with q = q' + e_q and x = x' + e_x, where x' and q' are the decoded
     /// values, `x.q = x'.q' + x'.e_q + e_x.q` and `|x'| <= |x| + |e_x|`; Cauchy-Schwarz gives the bound.
     #[inline]
-    pub(crate) fn bounds(&self, query: &CodedQuery, id: usize, product: i32) -> (f64, f64) {
+    pub fn bounds(&self, query: &CodedQuery, id: usize, product: i32) -> (f64, f64) {
         let score = f64::from(self.scale[id]) * query.scale * f64::from(product);
         let residual = f64::from(self.residual[id]);
         (score, query.fixed + residual * (query.residual + query.length) * (1.0 + 1e-9))
@@ -227,7 +227,7 @@ impl<'a> QuantisedView<'a> {
 
 impl QuantisedView<'_> {
     /// Push rows to `best` with their bounds.
-    pub(crate) fn push(
+    pub fn push(
         &self,
         query: &CodedQuery,
         rows: Range<usize>,
@@ -266,7 +266,7 @@ impl QuantisedView<'_> {
 
 /// Return the largest |reference score - score by codes| relative to its bound, for tests: at most 1.
 #[cfg(test)]
-pub(crate) fn worst_error(vectors: &Vectors, quantised: &QuantisedView, query: &[f32]) -> f64 {
+pub fn worst_error(vectors: &Vectors, quantised: &QuantisedView, query: &[f32]) -> f64 {
     let mut codes = Query::default();
     let length = reference_dot(query, query).sqrt();
     let coded = quantised.code_query(query, length, vectors.norm(), &mut codes);

@@ -152,7 +152,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Prepare one of the rows as a query.
-    pub(crate) fn ask_row(&self, id: u32) -> Asked<'a> {
+    pub fn ask_row(&self, id: u32) -> Asked<'a> {
         let query = match self {
             Self::Floats(vectors, _) => Prepared::Floats(vectors.row(id as usize)),
             Self::Coded(coded) => coded.prepare_row(id as usize),
@@ -161,7 +161,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Score the rows that pass a filter. [`RowSearch::best`] can then return more and more of them.
-    pub(crate) fn search<'q>(
+    pub fn search<'q>(
         &'q self,
         query: &'q [f32],
         filter: Filter<'q>,
@@ -208,7 +208,7 @@ impl<'a> From<Vectors<'a>> for Rows<'a> {
 }
 
 /// Rows scored for one query.
-pub(crate) enum RowSearch<'a> {
+pub enum RowSearch<'a> {
     Floats(Search<'a>),
     Coded { rows: usize, filter: Filter<'a> },
 }
@@ -266,7 +266,7 @@ impl Asked<'_> {
     }
 
     /// Return a score that is fast in f32 too: with codes [`Asked::score`], otherwise a sum in f32 lanes.
-    pub(crate) fn near(&self, id: u32) -> f64 {
+    pub fn near(&self, id: u32) -> f64 {
         let (row, mut score) = (id as usize..id as usize + 1, [0.0]);
         match &self.rows {
             Rows::Coded(coded) => coded.scores(self.level, &self.query, row, &mut [0], &mut score),
@@ -286,7 +286,7 @@ impl Asked<'_> {
     ///
     /// # Panics
     /// If `out` has not as many values as there are rows.
-    pub(crate) fn near_all(&self, rows: Range<usize>, out: &mut [f64]) {
+    pub fn near_all(&self, rows: Range<usize>, out: &mut [f64]) {
         assert!(rows.len() == out.len() && out.len() <= BLOCK);
         match (&self.rows, &self.query) {
             (Rows::Coded(coded), query) => {

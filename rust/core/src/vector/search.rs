@@ -30,7 +30,7 @@ pub struct Scratch {
 
 /// A query against a set of vectors, scored approximately once; [`Search::best`] can then return more and
 /// more rows.
-pub(crate) struct Search<'a> {
+pub struct Search<'a> {
     vectors: &'a Vectors<'a>,
     quantised: Option<(&'a QuantisedView<'a>, CodedQuery)>,
     query: &'a [f32],

@@ -54,21 +54,21 @@ impl<'a> Signs<'a> {
 
     /// Return the product of two rows, which is their cosine.
     #[inline]
-    pub(crate) fn between(&self, a: usize, b: usize) -> f64 {
+    pub fn between(&self, a: usize, b: usize) -> f64 {
         let differ = f64::from(differing(self.row(a), self.row(b)));
         (self.d as f64 - 2.0 * differ) / self.d as f64
     }
 
     /// Return the product of a row with a query.
     #[inline]
-    pub(crate) fn score(&self, query: &Query, id: usize) -> f64 {
+    pub fn score(&self, query: &Query, id: usize) -> f64 {
         let bytes = self.row(id).iter().zip(query.table.chunks_exact(256));
         let sum: i32 = bytes.map(|(&byte, table)| i32::from(table[usize::from(byte)])).sum();
         query.scale * f64::from(sum)
     }
 
     /// Return a row as a vector, all of whose values are plus or minus the same number.
-    pub(crate) fn decode(&self, id: usize) -> impl Iterator<Item = f32> + 'a {
+    pub fn decode(&self, id: usize) -> impl Iterator<Item = f32> + 'a {
         let (row, step) = (self.row(id), (self.d as f64).sqrt().recip() as f32);
         (0..self.d).map(move |k| if row[k / 8] >> (k % 8) & 1 == 1 { step } else { -step })
     }
@@ -77,7 +77,7 @@ impl<'a> Signs<'a> {
 /// A query: a table for each byte of a row, with the sum of the query's eight codes for every combination of
 /// signs.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Query {
+pub struct Query {
     table: Vec<i16>,
     scale: f64,
 }

@@ -112,7 +112,7 @@ impl Level {
 
     /// Return this level, or the best level of the machine if it does not support this one. This makes any
     /// value safe to use.
-    pub(crate) fn usable(self) -> Self {
+    pub fn usable(self) -> Self {
         if self.here() {
             self
         } else {
@@ -126,7 +126,7 @@ impl Level {
 ///
 /// # Panics
 /// If `rows` is not exactly `out.len()` rows long.
-pub(crate) fn dots(level: Level, query: &[f32], rows: &[f32], out: &mut [f32]) {
+pub fn dots(level: Level, query: &[f32], rows: &[f32], out: &mut [f32]) {
     assert_eq!(rows.len(), out.len() * query.len());
     match level {
         Level::Portable => portable(query, rows, out),
@@ -149,7 +149,7 @@ pub(crate) fn dots(level: Level, query: &[f32], rows: &[f32], out: &mut [f32]) {
 /// multiply to `norms`: the usual `gamma(links) * |a| |b|` (Higham, Accuracy and Stability, 3.1), here with
 /// twice the unit roundoff in place of gamma's denominator, plus the error of the plain f64 sum and of
 /// underflow.
-pub(crate) fn dot_error(d: usize, norms: f64, longest_chain: usize) -> f64 {
+pub fn dot_error(d: usize, norms: f64, longest_chain: usize) -> f64 {
     const ROUNDOFF: f64 = 5.960_464_477_539_063e-8; // 2^-24
     let links = longest_chain as f64 + 2.0;
     let gamma = links * ROUNDOFF / (1.0 - (links * ROUNDOFF).min(0.5));
@@ -157,7 +157,7 @@ pub(crate) fn dot_error(d: usize, norms: f64, longest_chain: usize) -> f64 {
 }
 
 /// Return the longest chain of additions in [`dots`].
-pub(crate) fn dots_chain(d: usize) -> usize {
+pub fn dots_chain(d: usize) -> usize {
     d / 8 + 16
 }
 

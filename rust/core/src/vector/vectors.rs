@@ -13,7 +13,7 @@ pub fn reference_dot(a: &[f32], b: &[f32]) -> f64 {
 }
 
 /// [`reference_dot`] of a query with every row.
-pub(crate) fn reference_dots_with(rows: &[f32], query: &[f32], out: &mut [f64]) {
+pub fn reference_dots_with(rows: &[f32], query: &[f32], out: &mut [f64]) {
     let rows = rows.chunks_exact(query.len().max(1));
     out.iter_mut().zip(rows).for_each(|(out, row)| *out = reference_dot(row, query));
 }

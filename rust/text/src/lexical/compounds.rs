@@ -3,10 +3,23 @@
 //! All forms of a compound are at one place of the text, so they do not make it longer.
 
 use super::{Compound, Kind, Lexer};
+use crate::folding::is_unspaced;
 use crate::identifiers::{
     each_part, has_inner_capital, is_marked, is_numbered, is_suffix, link, Link, MAX_PARTS,
 };
 use std::ops::Range;
+
+/// Ends of English words after an apostrophe.
+const ENCLITICS: [&str; 7] = ["s", "t", "d", "ll", "re", "ve", "m"];
+/// Words of French, Italian and Catalan that lose their last vowel before another one.
+const ELIDED: [&str; 22] = [
+    "l", "d", "j", "m", "t", "s", "c", "n", "qu", "jusqu", "lorsqu", "puisqu", "quoiqu", "un", "dell", "all",
+    "nell", "dall", "sull", "coll", "quell", "quest",
+];
+
+fn is_apostrophe(gap: &str) -> bool {
+    matches!(gap, "'" | "\u{2019}")
+}
 
 impl Lexer {
     /// Find the compounds among the words from `first` on.
@@ -36,10 +49,16 @@ impl Lexer {
         if let Some(number) = self.number_forms(at) {
             return (number.end, Kind::Code);
         }
+        if let Some(end) = self.initials_end(at) {
+            return (end, Kind::Prose);
+        }
         let end = self.chain_end(at, |link| !matches!(link, Link::Hyphen | Link::Slash));
         match self.link_before(end) {
             Some(Link::Slash | Link::Hyphen) => {}
-            _ if end == at + 1 && self.is_elided(end) => return (end + 1, Kind::Prose),
+            _ if end == at + 1 && self.has_apostrophe(end) => {
+                let last = (end..at + MAX_PARTS).find(|&k| !self.has_apostrophe(k));
+                return (last.unwrap_or(at + MAX_PARTS), Kind::Prose);
+            }
             _ => return (end, Kind::Code),
         }
         let long = self.chain_end(at, |_| true);
@@ -71,13 +90,46 @@ impl Lexer {
         (is_file && self.link_before(end) != Some(Link::Slash)).then_some(end)
     }
 
-    /// Return whether an apostrophe connects word `k` with a prefix before it, as in "O'Brien".
-    fn is_elided(&self, k: usize) -> bool {
-        if k >= self.words.len() || !matches!(self.gap(k), "'" | "\u{2019}") {
+    /// Return whether an apostrophe is part of a name or word, before word `k`: "O'Brien", "Xi'an", "Qur'an", or in Hebrew a
+    /// quotation mark as in צה"ל. Words that are only written short are apart: "dog's", "they're", "l'eau".
+    fn has_apostrophe(&self, k: usize) -> bool {
+        if k >= self.words.len() || !is_apostrophe(self.gap(k)) && !matches!(self.gap(k), "\"" | "\u{5f4}") {
             return false;
         }
-        let is_capital = |word: &str| word.chars().next().is_some_and(char::is_uppercase);
-        self.raw(k - 1).chars().nth(2).is_none() && is_capital(self.raw(k - 1)) && is_capital(self.raw(k))
+        let is_hebrew = |word: &str| word.starts_with(|c| ('\u{5d0}'..='\u{5ea}').contains(&c));
+        if !is_apostrophe(self.gap(k)) {
+            return is_hebrew(self.raw(k - 1)) && is_hebrew(self.raw(k));
+        }
+        let is_word = |k: usize| self.raw(k).chars().all(|c| c.is_alphabetic() && !is_unspaced(c));
+        is_word(k - 1) && is_word(k) && !ENCLITICS.contains(&self.lower(k)) && !self.is_elided(k - 1)
+    }
+
+    /// Return whether word `k` is an article or another short word that is attached to the next word: "l'eau", "dell'arte".
+    /// In "L'Oréal" it is a part of a name.
+    pub(super) fn is_elided(&self, k: usize) -> bool {
+        if k + 1 >= self.words.len() || !is_apostrophe(self.gap(k + 1)) || !ELIDED.contains(&self.lower(k)) {
+            return false;
+        }
+        let is_capital = |k: usize| self.raw(k).starts_with(char::is_uppercase);
+        let begins = self.lower(k + 1).starts_with(['a', 'e', 'i', 'o', 'u', 'y', 'h']);
+        begins && !(is_capital(k) && is_capital(k + 1))
+    }
+
+    /// Return the end of the initials that begin at word `at`: "U.S.A.", "Ph.D.", "p.m."; not "e.g." and "i.e.".
+    fn initials_end(&self, at: usize) -> Option<usize> {
+        let is_letter = |k: usize| {
+            let mut letters = self.raw(k).chars();
+            letters.next().is_some_and(|c| c.is_alphabetic() && !is_unspaced(c)) && letters.next().is_none()
+        };
+        let is_capital = |k: usize| self.raw(k).starts_with(char::is_uppercase);
+        if !is_letter(at) && self.raw(at) != "Ph" {
+            return None;
+        }
+        let limit = self.words.len().min(at + MAX_PARTS);
+        let end = (at + 1..limit).find(|&k| self.gap(k) != "." || !is_letter(k)).unwrap_or(limit);
+        let is_closed = is_capital(end - 1) || self.folded[self.words[end - 1].end..].starts_with('.');
+        let is_abbreviation = matches!((self.raw(at), self.raw(end - 1)), ("e", "g") | ("i", "e"));
+        (end > at + 1 && is_closed && !is_abbreviation).then_some(end)
     }
 
     /// Return whether a chain of words is a path: it has a slash, and a second one, one before it, or a dot.
@@ -123,7 +175,13 @@ impl Lexer {
             }
         };
         if let Some(number) = self.number_forms(words.start).filter(|number| number.end == words.end) {
-            number.wholes.into_iter().for_each(|whole| add(whole, false));
+            let has_percent = self.symbol_after(words.end - 1) == "%";
+            for whole in number.wholes {
+                if has_percent {
+                    add(format!("{whole}%"), false);
+                }
+                add(whole, false);
+            }
             return added;
         }
         let joined = |range: Range<usize>| range.map(|k| self.lower(k)).collect::<String>();
@@ -141,6 +199,7 @@ impl Lexer {
             add(whole, false);
         }
         for k in words.clone() {
+            self.plain_measure(k).into_iter().for_each(|whole| add(whole, false));
             each_part(self.raw(k), |part| add(part.to_lowercase(), true));
             self.each_part_of_number(k, |part| add(part.to_owned(), true));
         }

@@ -1,5 +1,7 @@
 //! The keywords of a text's words: without stop words, stemmed, and with the names in code and their parts.
 
+use super::abbreviations::other_forms;
+use super::numbers::is_digits;
 use super::{Kind, Lexer, Word};
 use crate::attached::each_without_attached;
 use crate::clusters::each_pair;
@@ -40,13 +42,15 @@ pub fn openers() -> &'static WordSet {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     Word(usize),
-    /// A less exact form of a word: without the marks of its letters, or without a particle.
+    /// Another form of a word: without the marks of its letters, without a particle, or written short.
     Variant(usize),
     /// The whole or a part of a compound: an identifier, a path, a number with its unit.
     Whole(usize),
     Part(usize),
     /// The words of a compound of prose, written as one: "email" for "e-mail".
     Joined(usize),
+    /// This word and the next one as one, letters and digits: "rfc2616" for "RFC 2616".
+    Glued(usize),
 }
 
 impl Lexer {
@@ -108,19 +112,20 @@ impl Lexer {
     pub fn query_roles(&self, languages: &[Language], mut each: impl FnMut(&str, Role)) {
         let added = || {
             let compounds = self.compounds.iter().enumerate();
-            compounds.flat_map(|(number, compound)| {
+            let added = compounds.flat_map(|(number, compound)| {
                 let role = move |is_part| match compound.kind {
                     Kind::Prose => Role::Joined(number),
                     Kind::Code if is_part => Role::Part(number),
                     Kind::Code => Role::Whole(number),
                 };
                 self.added_words(compound).into_iter().map(move |(word, is_part)| (word, role(is_part)))
-            })
+            });
+            added.chain(self.glued())
         };
         let mut buffer = String::new();
         if languages.is_empty() {
             let mut written = Written::new(&self.source);
-            for k in 0..self.words.len() {
+            for k in (0..self.words.len()).filter(|&k| !self.is_elided(k)) {
                 let mut add = |word: &str, is_variant| each(word, self.role(k, is_variant));
                 match is_dropped(self.lower(k), Language::ENGLISH) && self.is_named_function(k) {
                     true => analyse_kept(self.lower(k), Language::ENGLISH, || None, &mut buffer, &mut add),
@@ -130,7 +135,7 @@ impl Lexer {
             for (word, role) in added() {
                 analyse(&word, Language::ENGLISH, || None, &mut buffer, &mut |word, _| each(word, role));
             }
-            return;
+            return self.abbreviations(&[Language::ENGLISH], each);
         }
         let own = detect(self.lowers(0));
         let dropped = |word: &str| match own {
@@ -140,7 +145,7 @@ impl Lexer {
         let mut seen: Vec<(String, bool)> = Vec::new();
         let mut written: Vec<Written<'_>> = languages.iter().map(|_| Written::new(&self.source)).collect();
         let mut spelling = languages.iter().any(|one| one.keeps_marks()).then(|| Written::new(&self.source));
-        for k in 0..self.words.len() {
+        for k in (0..self.words.len()).filter(|&k| !self.is_elided(k)) {
             // "Cần" is not "can".
             let spelled = spelling.as_mut().filter(|_| !self.source.is_empty());
             let marked = spelled.and_then(|written| written.word(self.words[k]));
@@ -171,6 +176,34 @@ impl Lexer {
                 });
             }
             seen.drain(..).for_each(|(word, _)| each(&word, role));
+        }
+        if languages.contains(&Language::ENGLISH) {
+            self.abbreviations(languages, each);
+        }
+    }
+
+    /// Return the pairs of letters and digits that a blank separates, as one word in lower case.
+    fn glued(&self) -> impl Iterator<Item = (String, Role)> + '_ {
+        let is_name = |k: usize| self.raw(k).chars().all(|c| c.is_alphabetic() && !is_unspaced(c));
+        let is_number = |k: usize| is_digits(self.raw(k));
+        (1..self.words.len())
+            .filter(move |&k| {
+                let is_pair = is_name(k - 1) && is_number(k) || is_number(k - 1) && is_name(k);
+                is_pair && self.gap(k) == " "
+            })
+            .map(|k| (format!("{}{}", self.lower(k - 1), self.lower(k)), Role::Glued(k - 1)))
+    }
+
+    /// Call `each` with the keywords of the other forms of words that English also writes short, or in full.
+    fn abbreviations(&self, languages: &[Language], mut each: impl FnMut(&str, Role)) {
+        let mut buffer = String::new();
+        for (k, word) in self.lowers(0).enumerate() {
+            for (other, &language) in
+                other_forms(word).flat_map(|one| languages.iter().map(move |l| (one, l)))
+            {
+                let mut add = |word: &str, _| each(word, Role::Variant(k));
+                analyse(other, language, || None, &mut buffer, &mut add);
+            }
         }
     }
 
@@ -390,7 +423,7 @@ mod tests {
             ),
             (
                 "well-known U.S. e.g. 3.14, PhD McDonald",
-                &["well", "known", "u", "e", "g", "3", "14", "phd", "mcdonald", "wellknown", "3.14"],
+                &["well", "known", "u", "e", "g", "3", "14", "phd", "mcdonald", "wellknown", "us", "3.14"],
             ),
             ("C++ C# .NET a+b", &["c", "c", "net", "b", "c++", "c#", ".net"]),
             ("R&D, AT&T", &["r", "rd", "att"]),
@@ -401,14 +434,28 @@ mod tests {
                 &["force", "home", "anna", "garden", "--force", "$home", "@anna", "#garden"],
             ),
             ("O'Brien O’Hara", &["o", "brien", "o", "hara", "obrien", "ohara"]),
-            ("512GB 512 GB", &["512gb", "512", "gb", "512", "gb", "512gb"]),
+            ("512GB, 5µm", &["512gb", "5μm", "512", "gb", "5um", "5", "μm"]),
+            ("1920 × 1080, 2x4", &["1920", "1080", "2x4", "1920x1080"]),
+            ("00:1A:2B:3C:4D:5E", &["00", "1a", "2b", "3c", "4d", "5e", "001a2b3c4d5e"]),
+            ("½, 24/7, 1/2/2024", &["1", "2", "24", "7", "1", "2", "2024", "1/2", "24/7"]),
+            ("10^6 .75 0,75 1,2,3", &["10", "6", "75", "0", "75", "1", "2", "3", "106", "0.75", "0.75"]),
+            ("45% 12.5 % #12", &["45", "12", "5", "12", "45%", "12.5%", "12.5", "#12"]),
+            ("21 °C", &["21", "c", "21c"]),
+            ("P & L, the U.S.A., Ph.D.", &["p", "l", "u", "ph", "pl", "usa", "phd"]),
+            ("Qur'an Xi’an dog's צה\"ל", &["qur", "xi", "dog", "צה", "ל", "quran", "xian", "צהל"]),
             ("1,250,000 v1.2", &["1", "250", "000", "v1", "2", "1250000", "v1.2", "1.2"]),
             (
                 "DE89 3704 0044 0532 0130 00",
                 &["de89", "3704", "0044", "0532", "0130", "00", "de89370400440532013000"],
             ),
             ("978-3-16-148410-0", &["978", "3", "16", "148410", "0", "9783161484100"]),
-            ("(555) 867-5309, 1999-2001", &["555", "867", "5309", "1999", "2001", "5558675309"]),
+            ("(555) 867-5309, 1999-2001", &["555", "867", "5309", "1999", "2001", "5558675309", "8675309"]),
+            ("555.123.4567", &["555", "123", "4567", "5551234567"]),
+            ("+49 30 1234567", &["49", "30", "1234567", "49301234567", "0301234567", "301234567"]),
+            ("2049-3630", &["2049", "3630", "20493630"]),
+            ("7’800’000", &["7", "800", "000", "7800000"]),
+            ("10:30pm", &["10", "30pm", "30", "pm"]),
+            ("٣٤٥ พ.ศ. ๒๕๖๗", &["345", "พ", "ศ", "2567"]),
             ("9f2c4e7ab1", &["9f2c4e7ab1", "9f2c4e7", "9f2c4e7a", "9f2c4e7ab"]),
             ("the WHO of it in May", &["who", "may"]),
             ("xAxis", &["xaxis", "axis"]),
@@ -416,6 +463,11 @@ mod tests {
             assert_eq!(keywords(text), expected, "{text}");
             assert_eq!(query(text, &["en"]), expected, "{text}");
         }
+        assert_eq!(keywords("512 GB 10 pm"), ["512", "gb", "10", "pm", "512gb"]);
+        assert_eq!(keywords("10 x 15"), ["10", "x", "15", "10x15"]);
+        assert_eq!(query("RFC 2616", &["en"]), ["rfc", "2616", "rfc2616"]);
+        assert_eq!(query("l'eau L'Oréal", &["en"]), ["eau", "l", "oreal", "loreal"]);
+        assert_eq!(keywords("l'eau"), ["l", "eau"]);
         assert_eq!(
             query("RetryPolicy", &["en", "de"]),
             ["retrypolicy", "retrypolicy@de", "retry", "retry@de", "policy", "policy@de"]
@@ -503,7 +555,7 @@ mod tests {
             query("Was war die Aufgabe der Häuser?", &["en", "de"]),
             ["aufgabe", "aufgab@de", "hauser", "haus@de"]
         );
-        assert_eq!(query("города 7 rings", &["none"]), ["города", "7", "ring"]);
+        assert_eq!(query("города 7 rings", &["none"]), ["города", "7", "ring", "города7", "7ring"]);
     }
 
     #[test]

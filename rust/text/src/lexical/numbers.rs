@@ -1,17 +1,24 @@
-//! Forms of numbers: groups of digits that are also written as one (1,250,000, an ISBN, an IBAN, a phone number),
-//! versions, numbers with a unit, and long hexadecimal words.
+//! Forms of numbers: groups of digits that are also written as one (1,250,000, an ISBN, an IBAN, a phone number, the address
+//! of a network card), sizes, fractions, powers, versions, numbers with a unit, and long hexadecimal words.
 
 use super::Lexer;
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// Units that are written next to their number, with or without a blank.
-const UNITS: [&str; 49] = [
+const UNITS: [&str; 55] = [
     "b", "kb", "mb", "gb", "tb", "pb", "kib", "mib", "gib", "tib", "bit", "mm", "cm", "m", "km", "nm", "ft",
     "in", "mi", "mg", "g", "kg", "lb", "oz", "ml", "cl", "dl", "l", "w", "kw", "mw", "gw", "kwh", "wh", "v",
-    "kv", "mv", "a", "ma", "mah", "hz", "khz", "mhz", "ghz", "ms", "min", "h", "fps", "dpi",
+    "kv", "mv", "a", "ma", "mah", "hz", "khz", "mhz", "ghz", "ms", "min", "h", "fps", "dpi", "am", "pm",
+    "um", "ug", "ul", "us",
 ];
+/// Units that do not count after a blank: function words, as in "born in 1945 in Oslo" and "5 US dollars", and times of day. "10am" has the
+/// number 10, so it is found by "10 am" all the same; with "10 am" as one word, walk finds 0.17 % less of lihua-world.
+const ONLY_ATTACHED: [&str; 5] = ["a", "am", "in", "pm", "us"];
 /// Numbers of digits of phone numbers, ISBNs and cards: shorter ones are often two numbers, longer ones tables.
 const DIGITS: Range<usize> = 7..18;
+/// Maximum size in bytes of what separates the groups of a number: a multiplication sign between blanks.
+const MAX_GAP: usize = 4;
 /// Maximum number of groups.
 const MAX_GROUPS: usize = 9;
 /// Minimum length of a hexadecimal word, and lengths of the beginnings by which it is found.
@@ -25,8 +32,16 @@ pub(super) struct Number {
     pub wholes: Vec<String>,
 }
 
-fn is_digits(word: &str) -> bool {
+pub(super) fn is_digits(word: &str) -> bool {
     word.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Return a unit in lower case in letters that every keyboard has: "um" for "μm".
+fn plain_unit(unit: &str) -> Cow<'_, str> {
+    match unit.strip_prefix('μ') {
+        Some(rest) => Cow::Owned(format!("u{rest}")),
+        None => Cow::Borrowed(unit),
+    }
 }
 
 impl Lexer {
@@ -34,18 +49,93 @@ impl Lexer {
     pub(super) fn number_forms(&self, at: usize) -> Option<Number> {
         let first = self.raw(at);
         let next = self.words.get(at + 1)?;
-        if !first.bytes().any(|byte| byte.is_ascii_digit()) || next.start - self.words[at].end > 2 {
+        if next.start - self.words[at].end > MAX_GAP {
+            return None;
+        }
+        if let Some(number) = self.hardware_address(at).or_else(|| self.power(at)) {
+            return Some(number);
+        }
+        if !first.bytes().any(|byte| byte.is_ascii_digit()) {
             return None;
         }
         self.iban(at)
             .or_else(|| self.groups(at))
+            .or_else(|| self.size(at))
+            .or_else(|| self.fraction(at))
             .or_else(|| self.thousands(at))
+            .or_else(|| self.decimal_comma(at))
             .or_else(|| self.version(at))
-            .or_else(|| {
-                let unit = self.lower(at + 1);
-                let has_unit = is_digits(first) && self.gap(at + 1) == " " && UNITS.contains(&unit);
-                has_unit.then(|| Number { end: at + 2, wholes: vec![format!("{first}{unit}")] })
-            })
+            .or_else(|| self.measure(at))
+    }
+
+    /// 512 GB, 5 µm, 21 °C
+    fn measure(&self, at: usize) -> Option<Number> {
+        let first = self.raw(at);
+        let unit = self.lower(at + 1);
+        let is_unit = match self.gap(at + 1) {
+            " " if matches!(self.raw(at + 1), "C" | "F") => true,
+            " " => UNITS.contains(&&*plain_unit(unit)) && !ONLY_ATTACHED.contains(&unit),
+            "°" | " °" | "° " => matches!(unit, "c" | "f"),
+            _ => false,
+        };
+        let whole = || format!("{first}{}", plain_unit(unit));
+        (is_unit && is_digits(first)).then(|| Number { end: at + 2, wholes: vec![whole()] })
+    }
+
+    /// 00:1A:2B:3C:4D:5E
+    fn hardware_address(&self, at: usize) -> Option<Number> {
+        let separator = self.gap(at + 1);
+        let is_pair = |word: &str| word.len() == 2 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if !matches!(separator, ":" | "-") || !is_pair(self.raw(at)) {
+            return None;
+        }
+        let end = self.run(at, is_pair, |gap| gap == separator);
+        matches!(end - at, 6 | 8).then(|| Number { end, wholes: vec![self.joined(at..end)] })
+    }
+
+    /// 10^6 and x^2, which are found like 10⁶ and x²
+    fn power(&self, at: usize) -> Option<Number> {
+        let is_power = self.gap(at + 1) == "^" && is_digits(self.raw(at + 1));
+        is_power.then(|| Number { end: at + 2, wholes: vec![self.joined(at..at + 2)] })
+    }
+
+    /// 1920 x 1080 and 1920×1080, which are found like 1920x1080
+    fn size(&self, at: usize) -> Option<Number> {
+        let is_number = |k: usize| k < self.words.len() && is_digits(self.raw(k));
+        let mut end = at + 1;
+        while is_number(at) && end < at + MAX_GROUPS {
+            if is_number(end) && matches!(self.gap(end), "\u{d7}" | " \u{d7} ") {
+                end += 1;
+            } else if is_number(end + 1)
+                && self.lower(end) == "x"
+                && self.gap(end) == " "
+                && self.gap(end + 1) == " "
+            {
+                end += 2;
+            } else {
+                break;
+            }
+        }
+        let numbers: Vec<&str> = (at..end).map(|k| self.raw(k)).filter(|word| is_digits(word)).collect();
+        (end > at + 1).then(|| Number { end, wholes: vec![numbers.join("x")] })
+    }
+
+    /// 1/2 and ½; not the parts of a date
+    fn fraction(&self, at: usize) -> Option<Number> {
+        let is_slash = |k: usize| k < self.words.len() && matches!(self.gap(k), "/" | "\u{2044}");
+        let is_short = |k: usize| self.raw(k).len() < 3 && is_digits(self.raw(k));
+        let is_fraction = is_slash(at + 1) && is_short(at) && is_short(at + 1) && !is_slash(at + 2);
+        (is_fraction && !(at > 0 && is_slash(at)))
+            .then(|| Number { end: at + 2, wholes: vec![format!("{}/{}", self.raw(at), self.raw(at + 1))] })
+    }
+
+    /// 12,50 and 0,125; not a list
+    fn decimal_comma(&self, at: usize) -> Option<Number> {
+        let is_comma = |k: usize| k < self.words.len() && self.gap(k) == ",";
+        let [whole, part] = [at, at + 1].map(|k| self.raw(k));
+        let is_number = is_digits(whole) && is_digits(part) && (part.len() < 3 || whole == "0");
+        let is_alone = is_comma(at + 1) && !is_comma(at + 2) && !(at > 0 && is_comma(at));
+        (is_number && is_alone).then(|| Number { end: at + 2, wholes: vec![format!("{whole}.{part}")] })
     }
 
     /// Return the end of the run of words from `at` on that fit and have such a gap before them.
@@ -81,13 +171,15 @@ impl Lexer {
         (end > at + 3).then(|| Number { end, wholes: vec![self.joined(at..end)] })
     }
 
-    /// 978-3-16-148410-0, 555-867-5309, +49 30 1234567, (555) 867-5309, 4111 1111 1111 1111
+    /// 978-3-16-148410-0, 555-867-5309, 555.867.5309, +49 30 1234567, (555) 867-5309, 4111 1111 1111 1111. A phone number
+    /// that begins with "+" or a bracket is also found without its first group, and with a zero instead of a country.
     fn groups(&self, at: usize) -> Option<Number> {
         if !is_digits(self.raw(at)) {
             return None;
         }
         let before = &self.folded[..self.words[at].start];
-        let is_phone = before.ends_with(['+', '(']) || self.raw(at).starts_with('0');
+        let is_marked = before.ends_with(['+', '(']);
+        let is_phone = is_marked || self.raw(at).starts_with('0');
         let is_card = |end: usize| end == at + 4 && (at..end).all(|k| self.raw(k).len() == 4);
         let hyphened = self.run(
             at,
@@ -95,14 +187,28 @@ impl Lexer {
             |gap| gap == "-" || gap == "\u{2010}",
         );
         let spaced = self.run(at, is_digits, |gap| matches!(gap, " " | "-" | ") " | " (" | "/"));
+        let dotted = self.run(at, is_digits, |gap| gap == ".");
+        let is_dotted_phone = dotted == at + 3 && (at..dotted).map(|k| self.raw(k).len()).eq([3, 3, 4]);
         let end = match (is_phone && spaced > hyphened) || is_card(spaced) {
             true => spaced,
+            false if is_dotted_phone => dotted,
             false => hyphened,
         };
-        let is_years = end == at + 2 && (at..end).all(|k| self.raw(k).len() == 4);
+        let is_year = |word: &str| word.len() == 4 && word.starts_with(['1', '2']);
+        let is_years = end == at + 2 && (at..end).all(|k| is_year(self.raw(k)));
         let whole = self.joined(at..end);
-        (end > at + 1 && !is_years && DIGITS.contains(&whole.len()))
-            .then(|| Number { end, wholes: vec![whole] })
+        if end == at + 1 || is_years || !DIGITS.contains(&whole.len()) {
+            return None;
+        }
+        let mut wholes = vec![whole];
+        let rest = self.joined(at + 1..end);
+        if is_marked && DIGITS.contains(&rest.len()) {
+            if before.ends_with('+') && !rest.starts_with('0') {
+                wholes.push(format!("0{rest}"));
+            }
+            wholes.push(rest);
+        }
+        Some(Number { end, wholes })
     }
 
     /// 1,250,000 and 1 250 000; 1.250 may also be a fraction or a version.
@@ -145,17 +251,24 @@ impl Lexer {
         has_parts
     }
 
+    /// Return "5um" for the word "5μm".
+    pub(super) fn plain_measure(&self, k: usize) -> Option<String> {
+        let (number, unit) = self.lower(k).split_once('μ')?;
+        let unit = format!("u{unit}");
+        (is_digits(number) && UNITS.contains(&unit.as_str())).then(|| format!("{number}{unit}"))
+    }
+
     /// Call `each` with the parts of "512gb", and with the beginnings of a long hexadecimal word.
     pub(super) fn each_part_of_number<'a>(&'a self, k: usize, mut each: impl FnMut(&'a str)) {
         let word = self.lower(k);
         let is_mixed = word.bytes().any(|byte| byte.is_ascii_digit())
-            && word.bytes().any(|byte| byte.is_ascii_alphabetic());
-        if !is_mixed || !word.is_ascii() {
+            && word.chars().any(|c| c.is_ascii_alphabetic() || c == 'μ');
+        if !is_mixed || !(word.is_ascii() || word.contains('μ')) {
             return;
         }
         let digits = word.bytes().take_while(u8::is_ascii_digit).count();
         let (number, unit) = word.split_at(digits);
-        if digits > 0 && UNITS.contains(&unit) {
+        if digits > 0 && UNITS.contains(&&*plain_unit(unit)) {
             each(number);
             each(unit);
         }

@@ -1,6 +1,7 @@
-//! Symbols that belong to a word: `C++`, `C#`, `.NET`, `--force`, `$HOME`, `@anna`, `#garden`. And function words that
+//! Symbols that belong to a word: `C++`, `C#`, `.NET`, `--force`, `$HOME`, `@anna`, `#garden`, `45 %`, `#12`, `.75`. And function words that
 //! capitals show to be names: the WHO, the IT department.
 
+use super::numbers::is_digits;
 use super::Lexer;
 use crate::folding::WordSet;
 use std::ops::Range;
@@ -33,6 +34,8 @@ impl Lexer {
     pub(super) fn with_symbol(&self, words: Range<usize>) -> Option<String> {
         let (before, after) = (self.symbol_before(words.start), self.symbol_after(words.end - 1));
         let middle = || words.clone().map(|k| self.lower(k)).collect::<String>();
+        let is_fraction = before == "." && self.lower(words.start).starts_with(|c: char| c.is_ascii_digit());
+        let before = if is_fraction { "0." } else { before };
         (!before.is_empty() || !after.is_empty()).then(|| format!("{before}{}{after}", middle()))
     }
 
@@ -44,12 +47,13 @@ impl Lexer {
             Some(b'-') if start > 1 && bytes[start - 2] == b'-' => 2,
             _ => return "",
         };
-        let is_letter = self.raw(k).starts_with(char::is_alphabetic);
+        let is_number = || is_digits(self.raw(k)) && matches!(bytes[start - 1], b'.' | b'#');
+        let has_symbol = self.raw(k).starts_with(char::is_alphabetic) || is_number();
         let is_free = self.folded[..start - size].chars().next_back().is_none_or(|c| {
             c.is_whitespace()
                 || matches!(c, '(' | '[' | '{' | '"' | '\'' | '`' | '\u{201c}' | '\u{2018}' | '\u{ab}')
         });
-        if is_letter && is_free {
+        if has_symbol && is_free {
             &self.folded[start - size..start]
         } else {
             ""
@@ -57,9 +61,10 @@ impl Lexer {
     }
 
     /// Return the symbol that belongs to the end of word `k`.
-    fn symbol_after(&self, k: usize) -> &str {
+    pub(super) fn symbol_after(&self, k: usize) -> &str {
         let rest = &self.folded[self.words[k].end..];
         let symbol = match rest.as_bytes() {
+            [b'%', ..] | [b' ', b'%', ..] => return if is_digits(self.raw(k)) { "%" } else { "" },
             [b'+', b'+', ..] => &rest[..2],
             [b'#', ..] => &rest[..1],
             _ => return "",

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import stat
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ketrag_fast.apps.cli import settings_writing
 from ketrag_fast.apps.cli.assistants import ASSISTANTS, SKILL, read_json, set_member
 from ketrag_fast.apps.cli.main import main
+from ketrag_fast.apps.cli.settings_writing import read_below, replace_below
 from ketrag_fast.errors import ConfigError
 
 COMMENTED = """\
@@ -236,13 +240,13 @@ def test_the_settings_of_the_user_are_private_from_the_first_byte(
         return handle
 
     def sync(handle: int) -> None:
-        synced.append(handle)
+        synced.append(stat.S_ISREG(os.fstat(handle).st_mode))
         real_sync(handle)
 
     monkeypatch.setattr(os, "open", opened)
     monkeypatch.setattr(os, "fsync", sync)
     assert main(["mcp", "--install", "claude-code", "--user", "--yes"]) == 0
-    assert modes and set(modes) == {(0o600, True)} and len(synced) >= len(modes)
+    assert modes and set(modes) == {(0o600, True)} and synced.count(True) >= len(modes)
     assert settings.stat().st_mode & 0o777 == 0o600
     assert read_json(settings.read_text())["oauth"] == "secret"
 
@@ -281,3 +285,74 @@ def test_a_pipe_in_the_place_of_settings(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.chdir(tmp_path)
     os.mkfifo(tmp_path / ".mcp.json")
     assert main(["mcp", "--install", "claude-code", "--yes"]) == 2
+
+
+def test_a_settings_file_that_changed_meanwhile_is_not_replaced(tmp_path: Path) -> None:
+    path = Path("settings.json")
+    (tmp_path / path).write_text("of another program")
+    with pytest.raises(OSError, match="changed meanwhile"):
+        replace_below(tmp_path, path, b"read before", b"new", 0o600)
+    assert [one.name for one in tmp_path.iterdir()] == [path.name]
+    assert (tmp_path / path).read_text() == "of another program"
+
+
+def test_a_huge_settings_file_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "settings.json").open("wb") as file:
+        file.truncate((1 << 26) + 1)
+    with pytest.raises(OSError, match="larger than"):
+        read_below(tmp_path, Path("settings.json"))
+
+
+@pytest.mark.parametrize("path", ["../outside.json", "a/../../outside.json", ""])
+def test_paths_do_not_leave_the_project(path: str, tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    (project / "a").mkdir(parents=True)
+    (tmp_path / "outside.json").write_text("{}")
+    for one in (Path(path), tmp_path / "outside.json"):
+        with pytest.raises(OSError, match="outside of"):
+            read_below(project, one)
+        with pytest.raises(OSError, match="outside of"):
+            replace_below(project, one, b"{}", b"new", 0o600)
+    assert (tmp_path / "outside.json").read_text() == "{}"
+
+
+def test_links_are_not_followed_without_relative_opening(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on Windows."""
+    monkeypatch.setattr(settings_writing, "_HAS_OPENAT", False)
+    outside, project = tmp_path / "outside", tmp_path / "project"
+    outside.mkdir()
+    project.mkdir()
+    (outside / "mcp.json").write_text("{}")
+    (project / ".cursor").symlink_to(outside)
+    with pytest.raises(OSError, match="symbolic link"):
+        read_below(project, Path(".cursor/mcp.json"))
+    with pytest.raises(OSError, match="symbolic link"):
+        replace_below(project, Path(".cursor/mcp.json"), b"{}", b"new", 0o600)
+    replace_below(project, Path(".vscode/mcp.json"), None, b"new", 0o600)
+    assert (project / ".vscode" / "mcp.json").read_bytes() == b"new"
+    assert (outside / "mcp.json").read_text() == "{}"
+
+
+def test_a_failure_leaves_no_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text("{}")
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "the disk is full")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="full"):
+        replace_below(tmp_path, Path(path.name), b"{}", b"new", 0o600)
+    assert [one.name for one in tmp_path.iterdir()] == [path.name] and path.read_text() == "{}"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="files have no modes here")
+@pytest.mark.parametrize("mode", [0o600, 0o640])
+def test_a_replaced_file_keeps_its_mode(mode: int, tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text("{}")
+    path.chmod(mode)
+    replace_below(tmp_path, Path(path.name), b"{}", b"new", 0o644)
+    assert path.read_text() == "new" and path.stat().st_mode & 0o777 == mode

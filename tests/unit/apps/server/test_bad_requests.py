@@ -113,6 +113,7 @@ def test_a_token_is_required_beyond_this_machine(tmp_path: Path, monkeypatch: py
     with pytest.raises(ConfigError, match="token"):
         token_of(None, "example.org")
     file = tmp_path / "token"
+    file.touch(0o600)  # one that others can read is refused
     file.write_text("short\n")
     with pytest.raises(ConfigError, match="16 to"):
         token_of(str(file), "0.0.0.0")

@@ -80,7 +80,7 @@ def test_a_session_over_pipes(folder: Path) -> None:
         listed = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert set(listed) == {"search", "read", "grep", "list", "themes"}  # no model is there to `ask`
         assert all(tool.annotations.read_only_hint for tool in listed.values())
-        assert listed["search"].input_schema["required"] == ["query"]
+        assert {"query", "related"} <= listed["search"].input_schema["properties"].keys()
         assert "ships: 4 documents" in client.instructions
 
         files = await said(client, "list")
@@ -103,6 +103,10 @@ def test_a_session_over_pipes(folder: Path) -> None:
         assert led.startswith("maud.md:1 | Maud")
         whole = await said(client, "read", path="fram.md", from_line=1)
         assert whole == f"fram.md:1 | Fram\n```\n{TEXTS['fram']}\n```"
+        near = await said(client, "search", related="fram.md:1", limit=1)
+        assert re.match(r"odd\.md:1 \| Odd \| 1\.00 \| shares Archer, Colin\n", near)
+        mapped = await said(client, "list", outline=True)
+        assert "[0 files of code in 1 folder]" in mapped
         lines = await said(client, "grep", pattern="(?i)colin ARCHER", glob="f*")
         assert lines == f"fram.md | Fram\n1: {TEXTS['fram']}\n[1 line match]"
 
@@ -161,8 +165,11 @@ def test_errors_say_what_to_do(folder: Path) -> None:
         for tool, given, expected in (
             ("search", {"query": ""}, "query: "),
             ("search", {"query": "  "}, "is empty"),
-            ("search", {}, "search needs the parameter 'query'."),
-            ("search", {"query": "a", "filters": "letters<4"}, "it takes query, limit, hops, glob, filter"),
+            ("search", {}, "needs either query or related: give one of them."),
+            ("search", {"query": "x", "related": "fram.md:1"}, "needs either query or related"),
+            ("search", {"related": "from.md:1"}, "from.md:1 is not in the index: did you mean fram.md?."),
+            ("grep", {}, "grep needs the parameter 'pattern'."),
+            ("search", {"query": "a", "filters": "letters<4"}, "it takes query, related, limit, hops, glob"),
             ("search", {"query": "a", "index": "../x"}, "indexes: ships"),
             ("search", {"query": "a", "max_tokens": 10**6}, "less than or equal to 10000"),
             ("search", {"query": "a", "filter": "letters="}, "such as"),

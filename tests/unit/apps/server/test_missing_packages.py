@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ketrag_fast.base.installed import install_command
 from tests.process import python
 
 CODE = """
@@ -26,4 +27,4 @@ def test_the_extra_is_named(folder: Path, tmp_path: Path, module: str, command: 
     assert done.code == 1
     said = json.loads(done.err.strip().splitlines()[-1])
     assert said["code"] == "backend_missing"
-    assert f"ketrag-fast[{extra}]" in said["hint"]
+    assert install_command(extra) in said["hint"]

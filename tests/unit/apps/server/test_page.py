@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ def test_an_answer_streams_and_its_numbers_lead_to_passages(
         assert {"Fram", "polar", "basin"} <= set(texts(page, "article mark"))
         top = page.value("document.querySelector('article').getBoundingClientRect().top")
         assert top < 450, "the first passage is in sight"
-        assert texts(page, "article .relevance")[0] == f"{float(texts(page, 'article .relevance')[0]):.2f}"
+        assert re.fullmatch(r"relevance \d+ %", texts(page, "article .relevance")[0])
         page.picture(pictures / f"answer-{width}-{'dark' if dark else 'light'}.png")
         page.value("document.querySelector('.cite').click()")
         assert page.value("document.activeElement.id") == "p0-1"
@@ -79,11 +80,11 @@ def test_modes_side_by_side_a_passage_read_on_and_a_name(served: Any, page: Brow
     assert page.value("document.querySelectorAll('article script').length") == 0
     page.picture(pictures / "modes.png")
     page.value("document.querySelector('article h4 a').click()")
-    page.wait("document.getElementById('reader').open")
-    assert page.value("document.querySelectorAll('#reader-text .this').length") == 1
+    page.wait("document.querySelectorAll('#reader-text .this').length === 1")
     page.picture(pictures / "reader.png")
     page.press("Escape", 27)
     page.wait("!document.getElementById('reader').open")
+    page.value("document.getElementById('entity-part').open = true")
     page.value("document.getElementById('entity').focus()")
     page.type("colin archer")
     page.press("Enter", 13, "\r")
@@ -195,7 +196,7 @@ def test_passages_are_rendered_and_never_become_markup(tmp_path: Path, page: Bro
             "b",
         )
         counts = [page.value(f"{notes}.querySelectorAll('.text {own}').length") for own in selectors]
-        assert counts == [1, 1, 2, 2, 1, 2, 1, 1, 1, 0, 0]
+        assert counts == [1, 1, 2, 2, 1, 2, 1, 1, 2, 0, 0]  # the wiki link is a link
         assert {"spring", "tide", "Brest"} <= set(
             page.value(f"[...{notes}.querySelectorAll('mark')].map((own) => own.textContent)")
         )
@@ -245,7 +246,7 @@ def test_a_document_opens_at_the_passage_and_can_be_read_on(tmp_path: Path, page
         page.value("document.querySelector('article h4 a').click()")
         page.wait("document.getElementById('reader').open")
         parts = "document.querySelectorAll('#reader-text > .text').length"
-        assert page.value(parts) == 13
+        page.wait(f"{parts} === 13")
         box = "document.querySelector('#reader-text .this').getBoundingClientRect()"
         assert page.value(f"{box}.top < innerHeight && {box}.bottom > 0"), "the passage is in sight"
         for button, expected in (("after", 33), ("before", 53)):
@@ -276,24 +277,24 @@ def test_keyword_matches_while_one_types_and_late_replies_are_dropped(served: An
     page.value("document.getElementById('question').value = ''")
     page.type("Northwest Passage")
     page.wait("document.querySelector('article h4')?.textContent === '[1] Gjoa'")
-    assert texts(page, "#columns h3")[0].startswith("bm25:")
+    assert page.value("document.querySelector('#columns h3').title").startswith("bm25:")
     assert "Enter" in page.value("document.getElementById('status').textContent")
     page.value("new Promise((done) => setTimeout(done, 1000))")
     assert texts(page, "article h4")[0] == "[1] Gjoa", "the late reply for Maud is dropped"
     page.press("Enter", 13, "\r")
-    page.wait("!document.querySelector('#columns h3').textContent.startsWith('bm25:')")
+    page.wait("!document.querySelector('#columns h3').title.startsWith('bm25:')")
     assert page.problems == []
 
 
 def test_it_wants_the_token_once(folder: Path, page: Browser) -> None:
     with running(folder, token=TOKEN) as service:
         page.go(service.url)
-        page.wait("!document.getElementById('token-form').hidden")
+        page.wait("!document.getElementById('sign-in').hidden")
         page.value("document.getElementById('token').focus()")
         page.type(TOKEN)
         page.press("Enter", 13, "\r")
         page.wait("document.getElementById('about').textContent.includes('4 documents')")
-        assert page.value("document.getElementById('token-form').hidden")
+        assert page.value("document.getElementById('sign-in').hidden")
 
 
 def test_what_it_may_do(client: Any) -> None:

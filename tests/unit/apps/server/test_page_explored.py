@@ -112,7 +112,7 @@ def test_collapse_hide_and_the_lightest_edges(page: Browser, tmp_path: Path) -> 
     assert page.value("panel.ranks.reduce((sum, own) => sum + own, 0)") == pytest.approx(1)
     assert page.value("panel.ranks.indexOf(Math.max(...panel.ranks))") == 0
     page.value("panel.colour.value = 'community'; panel.colour.dispatchEvent(new Event('change'))")
-    assert "leaf 0 51" in texts(page, ".legend li")[1]
+    assert "Leaf 0 51" in texts(page, ".legend li")[1]
     assert problems(page) == []
 
 

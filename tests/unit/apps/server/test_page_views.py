@@ -67,7 +67,7 @@ def ink(page: Browser, canvas: str = ".graph-canvas") -> int:
 
 
 def paint(page: Browser) -> None:
-    page.value("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
+    page.draw()
 
 
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (1280, True), (400, False), (400, True)], ids=str)
@@ -82,7 +82,7 @@ def test_the_graph_from_a_name_by_keyboard(
         page.value("document.querySelector('#graph-root input[type=search]').focus()")
         page.type("ada lorne")
         page.press("Enter", 13, "\r")
-        page.wait("document.querySelector('.graph-side h3')?.textContent === 'ada lorne'")
+        page.wait("document.querySelector('.graph-side h3')?.textContent === 'Ada Lorne'")
         assert counts(page) != overview
         page.value("document.querySelector('.graph-canvas').focus()")
         paint(page)
@@ -128,6 +128,7 @@ def test_the_path_of_a_question_leads_to_the_graph(films: Path, page: Browser, p
         page.type(FILM)
         page.press("Enter", 13, "\r")
         page.wait("!document.getElementById('path-part').hidden")
+        page.value("document.getElementById('path-part').open = true")
         drawn = texts(page, "#path g.bridge text")
         assert {"Ada Lorne", "Milan"} <= set(drawn)
         passages = texts(page, "#path g.passage text")
@@ -137,7 +138,7 @@ def test_the_path_of_a_question_leads_to_the_graph(films: Path, page: Browser, p
         assert fits(page)
         page.picture(pictures / "path-400.png")
         page.value("document.getElementById('explore-question').click()")
-        page.wait("location.hash === '#graph' && panel?.view?.nodes.seed.length > 0")
+        page.wait("location.hash.startsWith('#graph?') && panel?.view?.nodes.seed.length > 0")
         assert problems(page) == []
 
 
@@ -158,10 +159,9 @@ def test_documents_and_index(films: Path, page: Browser, pictures: Path) -> None
         address = page.value("document.querySelector('#documents-table td a').href")
         page.go("about:blank")
         page.go(address)  # as in a new tab
-        page.wait("document.getElementById('reader').open")
-        assert page.value("document.getElementById('reader-title').textContent") == "Milan"
+        page.wait("document.getElementById('reader-title').textContent === 'Milan'")
         page.press("Escape", 27)
-        page.wait("location.hash === '#documents'")
+        page.wait("location.hash === '#documents'")  # the address of a passage is that of the list again
         page.picture(pictures / "documents.png")
         page.value("document.getElementById('to-index').click()")
         page.wait("document.querySelectorAll('#index-view table').length >= 4")
@@ -205,13 +205,21 @@ def test_documents_are_added_and_removed_where_writing_is_allowed(page: Browser,
         page.wait("!document.getElementById('documents-write').hidden")
         page.value("addFiles([new File(['The Maud sailed too.'], 'maud.txt')])")
         page.wait("document.querySelectorAll('#documents-table tbody tr').length === 2")
-        page.value("document.querySelector('#documents-table td:last-child button').click()")
-        page.wait("document.querySelectorAll('#documents-table tbody tr[hidden]').length === 1")
+        remove = "document.querySelector('#documents-table td:last-child button').click()"
+        page.value(remove)
+        page.wait("document.getElementById('confirm').open")
+        page.press("Escape", 27)
+        page.wait("!document.getElementById('confirm').open")
+        hidden = "document.querySelectorAll('#documents-table tbody tr[hidden]').length"
+        assert page.value(hidden) == 0, "nothing is removed without a yes"
+        page.value(f"{remove}; document.querySelector('#confirm .danger').click()")
+        page.wait(f"{hidden} === 1")
         page.value("document.querySelector('#documents-status button').click()")
-        page.wait("document.querySelectorAll('#documents-table tbody tr[hidden]').length === 0")
-        page.value("document.querySelector('#documents-table td:last-child button').click()")
+        page.wait(f"{hidden} === 0")
+        page.value(f"{remove}; document.querySelector('#confirm .danger').click()")
         page.wait("document.querySelectorAll('#documents-table tbody tr').length === 1")
-        assert problems(page) == []
+        errors = [line for line in problems(page) if "status of 409" not in line]  # it waits, and asks again
+        assert errors == []
 
 
 def test_a_dropped_file_is_read_by_its_format(page: Browser, tmp_path: Path) -> None:
@@ -228,7 +236,7 @@ def test_a_dropped_file_is_read_by_its_format(page: Browser, tmp_path: Path) -> 
         page.wait("document.querySelectorAll('#documents-table tbody tr').length === 2")
         states = page.value("[...document.querySelectorAll('#uploads tr')].map((row) => row.dataset.state)")
         assert states == ["read", "exists", "refused"]
-        assert texts(page, "#uploads td span")[1] == "not indexed: a.md is already in the index"
+        assert texts(page, "#uploads td span")[1] == "not added: a.md is in the index already"
         page.value("document.querySelector('#uploads button').click()")
         page.wait("document.querySelectorAll('#uploads tr[data-state=read]').length === 2")
         assert problems(page) == []
@@ -243,7 +251,7 @@ def test_the_questions_of_the_index_are_offered(page: Browser, tmp_path: Path) -
         assert texts(page, "#examples button") == [asked[0], asked[1].replace("\u202e", "\\u202e")]
         page.value("document.querySelector('#examples button').click()")
         page.wait("document.querySelectorAll('#columns article').length === 1")
-        assert page.value("document.getElementById('examples-part').hidden")
+        assert page.value("document.getElementById('start').hidden")
         assert problems(page) == []
 
 
@@ -321,7 +329,7 @@ def test_a_file_without_a_server(page: Browser, tmp_path: Path, nodes: int, edge
         assert ink(page) + ink(page, ".graph-box canvas") > 10
         page.value("panel.select(0)")
         page.wait("document.querySelector('.graph-side h3') !== null")
-        assert page.value("document.querySelector('.graph-side h3').textContent").startswith(title[:8])
+        assert page.value("panel.side.textContent").lower().startswith(title[:8].lower())
     assert problems(page) == []
     assert all(url.startswith(("file:", "about:", "data:")) for url in page.requests)
 

@@ -130,6 +130,14 @@ def test_stats_graphs_passages_and_documents(client: Any, folder: Path) -> None:
     near = client.get(f"/v1/passages/{unit}?before=2&after=2").json()
     assert "".join(one["text"] for one in near["passages"]) == TEXTS["gjoa"]
     assert client.get("/v1/passages/999").status_code == 404
+    where = {"document": "fram.md", "before": 0, "after": 0}
+    for at in (0, 40, 10**6):  # before the text, in it, and after its end
+        found = client.get("/v1/passages", params={**where, "at": at}).json()
+        assert (found["schema"], found["passages"][0]["document"]) == ("ketrag/passages/1", "fram.md")
+        assert [one["unit"] for one in found["passages"]] == [found["unit"]]
+    unknown = client.get("/v1/passages", params={"document": "gone.md"})
+    assert (unknown.status_code, unknown.json()["code"]) == (404, "unknown_name")
+    assert client.get("/v1/passages", params={"at": 3}).status_code == 422
 
 
 def test_one_question_does_not_wait_for_all_of_a_large_request(folder: Path) -> None:

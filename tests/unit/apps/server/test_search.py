@@ -45,6 +45,17 @@ def test_places_and_texts(index: Path, notes: Path, loopback: None) -> None:
         assert (data["lines"], data["text"]) == ([4, 6], "# Air\n\nThe zeppelin flew over the coast.")
 
 
+def test_related_passages_over_http(index: Path, loopback: None) -> None:
+    with running(index) as service, service.client() as client:
+        data = client.post("/v1/search", json={"related": "zeppelin", "limit": 3}).json()
+        assert data["mode"] == "related"
+        assert {hit["document"] for hit in data["hits"]} == {"air.md", "sea.md"}
+        data = client.post("/v1/search", json={"related": "air.md:6"}).json()
+        assert [(hit["document"], hit["relation"]) for hit in data["hits"]] == [("sea.md", "shares zeppelin")]
+        assert client.post("/v1/search", json={"related": "zeppelin", "query": "x"}).status_code == 422
+        assert client.post("/v1/search", json={"related": "no/such.md:3"}).status_code == 404
+
+
 def test_queries_with_marks(index: Path, loopback: None) -> None:
     """Both endpoints read marks, similar words are named, and `literal` switches all of it off."""
     with running(index) as service, service.client() as client:

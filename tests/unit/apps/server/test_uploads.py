@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import io
+import socket
+import tempfile
+import time
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -45,6 +50,7 @@ def test_samples_of_all_formats_are_read_or_refused_with_a_reason(own: Path) -> 
             assert reply.status_code == 200, name
             assert reply.json()["state"] == "read" or reply.json()["warnings"], name
             assert "ketrag-upload-" not in reply.text, "no path of the service"
+            assert not any(text.startswith("…") for text in reply.json()["warnings"]), reply.text
             states[name] = reply.json()["state"]
     assert list(states.values()).count("read") >= 15, states
 
@@ -94,3 +100,42 @@ def test_a_large_file_another_type_and_a_service_for_reading_are_errors(
         assert reply.status_code == 415
     with running(own) as service, service.client() as client:
         assert send(client, "b.md", b"x").json()["code"] == "read_only"
+
+
+def test_two_files_at_a_time_are_both_read(own: Path) -> None:
+    """One waits or is refused with 409 and a time to wait, after which it is read; neither is lost."""
+
+    def upload(number: int) -> str:
+        with service.client() as client:
+            for _ in range(100):
+                reply = send(client, f"boat{number}.md", f"The boat quagga{number} sailed.".encode())
+                if reply.status_code != 409:
+                    return str(reply.json()["state"])
+                assert reply.headers["Retry-After"] == "1"
+                time.sleep(0.1)
+        return "locked"
+
+    with running(own, writable=True) as service, ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(upload, (1, 2))) == ["read", "read"]
+        with service.client() as client:
+            for number in (1, 2):
+                found = client.post("/v1/retrieve", json={"question": f"quagga{number}"}).json()["passages"]
+                assert found[0]["document"] == f"boat{number}.md"
+
+
+def test_a_connection_that_breaks_in_the_middle_adds_nothing(own: Path) -> None:
+    head = (
+        "POST /v1/uploads?name=half.md HTTP/1.1\r\nHost: localhost\r\n"
+        "Content-Type: application/octet-stream\r\nContent-Length: 100000\r\n\r\n"
+    )
+    before = set(Path(tempfile.gettempdir()).glob("ketrag-upload-*"))
+    with running(own, writable=True) as service, service.client() as client:
+        address = urlsplit(service.url)
+        with socket.create_connection((str(address.hostname), int(address.port or 80))) as line:
+            line.sendall(head.encode() + b"The quagga sailed. " * 100)
+        end = time.monotonic() + 30
+        while set(Path(tempfile.gettempdir()).glob("ketrag-upload-*")) - before:
+            assert time.monotonic() < end, "the part that arrived is removed"
+            time.sleep(0.1)
+        assert client.post("/v1/retrieve", json={"question": "quagga"}).json()["passages"] == []
+        assert send(client, "half.md", b"The quagga sailed.").json()["state"] == "read"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ketrag_fast.kernels.text import sentence_spans
 from ketrag_fast.models.extraction.heuristic import extract
-from ketrag_fast.systems.noderag.decompositions import by_rules
+from ketrag_fast.systems.papers.noderag.decompositions import by_rules
 
 # Title, text, names that are found, words that are not names, and a relation.
 PASSAGES = {

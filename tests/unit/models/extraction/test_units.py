@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ketrag_fast.models.extraction.records import EntityRecord, Extraction, RelationRecord
-from ketrag_fast.systems.noderag.decompositions import by_records, by_rules
-from ketrag_fast.systems.noderag.units import (
+from ketrag_fast.systems.papers.noderag.decompositions import by_records, by_rules
+from ketrag_fast.systems.papers.noderag.units import (
     MAX_UNITS,
     Decomposition,
     Relationship,

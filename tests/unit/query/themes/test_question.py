@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import random
+import re
 from pathlib import Path
 
 import pytest
 
-from ketrag_fast.query.themes.question import EXAMPLES, asks_about_the_whole
+from ketrag_fast.query.themes.question import EXAMPLES, READ, RULES, asks_about_the_whole
 
 ROWS = [
     json.loads(line)
@@ -21,6 +23,19 @@ def test_the_rule_finds_most_questions_about_the_whole_and_few_others() -> None:
     assert (len(whole), len(others)) == (30, 30)
     assert sum(whole) >= 25
     assert not any(others)
+
+
+def test_rules_that_are_left_out_would_not_match() -> None:
+    """Rules are compiled only for questions with one of their parts; the result is that of all rules."""
+    whole = re.compile("|".join(pattern for _, pattern in RULES), re.IGNORECASE)
+    texts = [*EXAMPLES, *(row["text"] for row in ROWS)]
+    words = sorted({word for text in texts for word in text.split()})
+    dice = random.Random(5)
+    texts += [" ".join(dice.choices(words, k=dice.randint(3, 12))) for _ in range(3000)]
+    texts += [re.sub(r"\W+", " ", pattern)[:READ] for _, pattern in RULES]
+    matching = [text for text in texts if whole.search(text[:READ])]
+    assert len(matching) > 500
+    assert all(map(asks_about_the_whole, matching))
 
 
 @pytest.mark.parametrize("question", EXAMPLES)

@@ -83,3 +83,41 @@ def test_values_are_text_in_each_process(tmp_path: Path) -> None:
     assert isinstance(found, Document)
     # The first line is the same on all pages: a running head, which is left out.
     assert found.text.count("Oslo") == found.text.count("Typed") == pages
+
+
+def boxes_of() -> bytes:
+    """Check boxes and radio buttons with a printed label, and text fields with and without one."""
+    drawn = stream(b"/Type/XObject/Subtype/Form/BBox[0 0 12 12]", b"0 0 m 12 12 l S")
+    states = b"/AP<</N<</On 5 0 R/Off 5 0 R>>>>/F 4"
+    text = b"/F 4/DA(/F1 12 Tf 0 g)/FT/Tx"
+    labels = b"BT /F1 12 Tf 92 700 Td (Member) Tj 0 -40 Td (Owns a boat) Tj -20 -40 Td (Street) Tj ET"
+    widget = b"<</Type/Annot/Subtype/Widget"
+    annotations = [
+        widget + b"/FT/Btn/T(member)/V/On/AS/On/Rect[72 698 84 710]%s>>" % states,
+        widget + b"/FT/Btn/T(boat)/TU(Owns a boat)/V/Off/AS/Off/Rect[72 658 84 670]%s>>" % states,
+        widget + b"/T(f1_02)/TU(Street)/V(Pier 9)%s/Rect[250 616 450 634]>>" % text,
+        widget + b"/T(iban)/TU(IBAN of the payer)/V(NO93 8601)%s/Rect[150 576 450 594]>>" % text,
+        widget + b"/T(f1_03)/V(Turku)%s/Rect[150 536 450 554]>>" % text,
+        widget + b"/FT/Btn/T(hidden)/V/On/AS/On/Rect[72 498 84 510]/AP<</N<</On 5 0 R>>>>/F 2>>",
+    ]
+    kids = b" ".join(b"%d 0 R" % (6 + number) for number in range(len(annotations)))
+    form_fields = b"/AcroForm<</Fields[%s]/DR<</Font<</F1 3 0 R>>>>/DA(/F1 12 Tf 0 g)>>" % kids
+    return assemble(
+        [
+            b"<</Type/Catalog/Pages 2 0 R%s>>" % form_fields,
+            b"<</Type/Pages/Kids[%d 0 R]/Count 1>>" % (6 + len(annotations)),
+            b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+            stream(b"", labels),
+            drawn,
+            *annotations,
+            b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 4 0 R%s/Annots[%s]>>" % (FONT, kids),
+        ]
+    )
+
+
+def test_boxes_have_a_state_and_fields_without_a_label_their_name() -> None:
+    part("pypdfium2", "documents")
+    text = read_one("a.pdf", boxes_of()).text
+    assert "[x] Member" in text and "[ ] Owns a boat" in text and text.count("[") == 2
+    assert "Street\tPier 9" in text and "IBAN of the payer: NO93 8601" in text
+    assert text.rstrip().endswith("Turku") and "f1" not in text

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from ketrag_fast.errors import BackendError
 from ketrag_fast.models.llms.protocol import Prompt
 from ketrag_fast.models.optional_imports import import_quietly
+from ketrag_fast.records import dataclass
 
 PLAIN: Final = "plain"
 _MARK: Final = "[[ketrag-{}]]"

@@ -11,13 +11,13 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from ketrag_fast import _core
 from ketrag_fast.errors import BackendError
 from ketrag_fast.models.llms.llama.weights import complaint, library
+from ketrag_fast.records import dataclass, field
 
 _STEP: Final = 256  # llama.cpp rounds a sequence's size up to this
 _SHARE: Final = 0.85

@@ -6,7 +6,6 @@ import ctypes
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +15,7 @@ import numpy as np
 from ketrag_fast.errors import BackendError, Cancelled
 from ketrag_fast.models.llms.protocol import Cancel
 from ketrag_fast.models.optional_imports import import_quietly
+from ketrag_fast.records import dataclass
 
 EXTRA: Final = "llm"
 _ERROR: Final = 3  # ggml.h: GGML_LOG_LEVEL_ERROR

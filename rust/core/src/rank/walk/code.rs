@@ -1,7 +1,7 @@
 //! Files of source code among the best units: tests and imports last, one passage of each file first, and files whose
 //! name, folders or definitions the query names earlier. Units of other documents keep their order and their ranks.
 //!
-//! The first `code_depth` units of the walk are put in order again by
+//! The first `code_depth` units of the walk, with vectors `code_depth_dense`, are put in order again by
 //!
 //! ```text
 //! score = (61 / (61 + rank) + share × bonus) × code_aside^(tests) × code_imports^(imports) × code_again^(better passages of the file)
@@ -67,7 +67,7 @@ pub fn arrange(
     mut ranked: Vec<Scored>,
     plan: &Plan,
 ) -> Vec<Scored> {
-    let depth = ranked.len().min(plan.code_depth);
+    let depth = ranked.len().min(plan.code_depth_of(dense.is_some()));
     let (mut found, file_of) = files_of(links, documents, files.ids, (text, known), &ranked[..depth]);
     let share = file_of.iter().flatten().count() as f64 / depth.max(1) as f64;
     if share == 0.0 {

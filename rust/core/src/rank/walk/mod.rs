@@ -20,7 +20,7 @@
 //!
 //! All scores are rounded before sorting (`ties`), so candidates, pairs, the best units of both rounds and
 //! the final scores have the same order on every processor. Ties are decided by the smaller id in stage 1,
-//! and by the order of stage 1 later.
+//! and by the order of stage 1 later; where the walk starts and which units pass mass on, by the content of the units.
 //!
 //! The direct match is a necessary term: without it, half of the questions that a single passage answers no
 //! longer have that passage at rank 1.
@@ -125,8 +125,9 @@ pub fn rank(
     }
     units.check(links)?;
     let Units { lengths, documents, files } = units;
-    let (wanted, files) = (top, documents.zip(files).filter(|_| top > 0 && plan.code_depth > 0));
-    let top = if files.is_some() { top.max(plan.code_depth) } else { top };
+    let depth = plan.code_depth_of(dense.is_some());
+    let (wanted, files) = (top, documents.zip(files).filter(|_| top > 0 && depth > 0));
+    let top = if files.is_some() { top.max(depth) } else { top };
     progress.check()?;
     let Scratch { question: known, subjects, first, rest, step, pairs: buffers, trace, uncovered } = scratch;
     known.read(links, question);

@@ -3,7 +3,7 @@
 
 use super::dense::Dense;
 use super::step::{walk_step, Options, TELEPORT};
-use super::ties::{round_mass, round_score};
+use super::ties::{round_mass, round_score, settle};
 use crate::error::Result;
 use crate::progress::Progress;
 use crate::rank::links_view::LinksView;
@@ -151,7 +151,16 @@ pub(crate) fn reach<'s>(
         Reach { n, every, words, direct, standard, arrived, spread: Standard::default(), logs: Vec::new() };
     let mut first = Leaders::new(RESTART_TOP);
     unwalked.push_others(&mut first, 0.0, false, None);
-    let restart = softmax(first.finish());
+    let mut best = first.finish();
+    if let Some(last) = best.get(RESTART_TOP - 1).map(|last| last.score).filter(|_| !options.exact) {
+        match direct {
+            Some(direct) => {
+                settle(links, &mut best, (0..).zip(direct).map(|(id, &score)| Scored { id, score }))
+            }
+            None => settle(links, &mut best, unwalked.matches_from(last)),
+        }
+    }
+    let restart = softmax(best);
     mass.clear();
     mass.extend_from_slice(&restart);
     for step in 1..=options.steps {
@@ -160,9 +169,11 @@ pub(crate) fn reach<'s>(
         restart.iter().for_each(|r| arrived.add(r.id, TELEPORT * r.score));
         if step < options.steps {
             mass.clear();
-            mass.extend(arrived.iter().map(|(id, mass)| Scored { id, score: options.ordered_mass(mass) }));
+            let ordered = |(id, mass)| Scored { id, score: options.ordered_mass(mass) };
+            mass.extend(arrived.iter().map(ordered));
             if !options.exact && mass.len() > options.keep {
                 keep_best(mass, options.keep);
+                settle(links, mass, arrived.iter().map(ordered));
             }
             mass.sort_unstable_by_key(|m| m.id);
         }
@@ -242,6 +253,14 @@ impl Reach<'_> {
         // Logarithms of masses are between ln 1e-9 and ln 2.
         let most = self.standard.mean.abs() + away.abs() + slope * (self.spread.mean.abs() + 32.0);
         Line { start: self.standard.mean + away + slope * self.spread.mean - 1e-9 * most, slope: -slope }
+    }
+
+    /// Iterate over the units that match, with their direct matches, without most of those below `floor`.
+    fn matches_from(&self, floor: f64) -> impl Iterator<Item = Scored> + '_ {
+        let least = self.standard.least(floor - ROUNDED);
+        let groups = self.words.groups().filter(move |(most, _)| *most >= least);
+        let units = groups.flat_map(|(_, units)| units).filter(move |(_, x)| *x >= least);
+        units.map(|(id, x)| Scored { id, score: self.matched(x) })
     }
 
     /// Push every unit with its direct match plus a constant. Units that the walk reached can be excluded.
@@ -338,5 +357,19 @@ pub(crate) fn ask_ahead(links: &LinksView<'_>, pool: &[Scored], at: usize) {
             let (start, end) = (rows.indptr[sentences.start], rows.indptr[sentences.end]);
             prefetch_items(rows.indices, start as usize..end as usize);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_unit_is_trusted_beyond_the_maximum_that_chance_explains() {
+        let expected = |n: f64| (2.0 * n.ln()).sqrt();
+        assert!((trust(5.0, 1_000) - (5.0 - expected(1_000.0))).abs() < 1e-12);
+        assert!(trust(5.0, 1_000) < trust(5.0, 100) && trust(4.0, 100) < trust(5.0, 100));
+        assert_eq!(trust(expected(1_000.0) - 0.1, 1_000), 0.0);
+        assert_eq!(trust(1.5, 0), 1.5); // no unit, or one: nothing is explained
     }
 }

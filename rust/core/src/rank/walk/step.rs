@@ -233,3 +233,19 @@ fn best_nodes<'a>(
     heads.iter_mut().for_each(|node| node.score *= scale);
     heads
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_threshold_is_between_two_frequencies() {
+        let idf = |n: f64, df: f64| (1.0 + (n - df + 0.5) / (df + 0.5)).ln();
+        for (n, most) in [(100, 1), (100, 50), (100, 98), (7, 3)] {
+            let least = least_idf(n, most);
+            let (n, most) = (n as f64, most as f64);
+            assert!(idf(n, most + 1.0) < least && least < idf(n, most), "{n} {most}");
+        }
+        assert_eq!(least_idf(7, 7), f64::NEG_INFINITY); // every node passes mass on
+    }
+}

@@ -4,7 +4,12 @@
 //! between processors with and without fused multiply-add. Passages with equal scores also sum the same terms
 //! in different orders. So that the last bits never decide an order, everything that is sorted is rounded
 //! first: scores to multiples of 2^-30 (about 1e-9), masses of the walk to 31 significant bits. Values that
-//! are equal after rounding are ties, decided by the smaller id, or by the order of round 1.
+//! are equal after rounding are ties, decided by the smaller id, or by the order of round 1. Where the walk starts and
+//! which units pass mass on, on which all scores depend, the content of the units decides ([`settle`]).
+
+use crate::rank::links_view::LinksView;
+use crate::sparse::Scored;
+use std::cmp::Ordering;
 
 /// Scores below this have digits beyond 2^-30.
 const FINE: f64 = (1u64 << 21) as f64;
@@ -26,6 +31,35 @@ pub(crate) fn round_score(score: f64) -> f64 {
 pub(crate) fn round_mass(mass: f64) -> f64 {
     const DROPPED: u32 = 22;
     f64::from_bits(((mass.to_bits() + (1 << (DROPPED - 1))) >> DROPPED) << DROPPED)
+}
+
+/// Replace those of the best units that have the least score by others of `all` with the same score, so that their content
+/// decides which are kept, and not the order of documents. The others keep their places.
+pub(super) fn settle(links: &LinksView<'_>, best: &mut Vec<Scored>, all: impl Iterator<Item = Scored>) {
+    let Some(least) = best.iter().map(|one| one.score).min_by(f64::total_cmp) else { return };
+    let mut equal: Vec<Scored> = all.filter(|one| one.score == least).collect();
+    let places = best.iter().filter(|one| one.score == least).count();
+    if places == 0 || equal.len() <= places {
+        return;
+    }
+    equal.select_nth_unstable_by(places - 1, |a, b| by_content(links, a.id, b.id));
+    best.retain(|one| one.score != least);
+    best.extend_from_slice(&equal[..places]);
+}
+
+/// Compare units by their keywords, names and subjects, whose vocabularies are sorted, and at last by their ids.
+fn by_content(links: &LinksView<'_>, a: u32, b: u32) -> Ordering {
+    let keywords = |unit: u32| {
+        let range = links.unit_keywords.range(unit as usize);
+        (&links.unit_keywords.indices[range.clone()], &links.unit_tf[range])
+    };
+    let subject = |unit: u32| (links.unit_subject[unit as usize], links.unit_mentions.row(unit as usize));
+    let names = |unit: u32| links.unit_names.row(unit as usize);
+    keywords(a)
+        .cmp(&keywords(b))
+        .then_with(|| names(a).cmp(names(b)))
+        .then_with(|| subject(a).cmp(&subject(b)))
+        .then(a.cmp(&b))
 }
 
 #[cfg(test)]

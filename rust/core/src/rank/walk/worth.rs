@@ -89,4 +89,13 @@ mod tests {
         assert!((explained(0.6, 0.8, 0.0) - 1.0).abs() < 1e-12);
         assert!(explained(1.0, 1.0, 1.0).is_finite());
     }
+
+    #[test]
+    fn a_projection_on_a_plane_is_that_of_the_vectors() {
+        // Two vectors in the first two dimensions, and queries of which the plane has a part.
+        for (angle, x, y) in [(0.4f64, 0.6, 0.3), (1.2, 0.5, -0.4), (2.5, -0.2, 0.7)] {
+            let (a, b) = (x, x * angle.cos() + y * angle.sin());
+            assert!((explained(a, b, angle.cos()) - x.hypot(y)).abs() < 1e-9, "{angle}");
+        }
+    }
 }

@@ -1,0 +1,197 @@
+"""Endpoints of a shard: the calls of a query over several indexes, of which this service has one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from ketrag_fast.apps.server.endpoints import Call, Endpoint, Field, Shape
+from ketrag_fast.apps.server.replies import late_reply
+from ketrag_fast.apps.server.retrieval import fields_of, question, shown_paths, topics
+from ketrag_fast.apps.server.service import Service
+from ketrag_fast.index import shard_calls
+from ketrag_fast.index.parts import Search
+from ketrag_fast.query.query import Query, as_query
+
+_UNITS: Final = 10_000
+_TERMS: Final = 100_000
+_WORD: Final = Field("string", "a term", required=True)
+_ABOUT: Final = "ketrag/shard/1; only `state` if it is not the one that the request names"
+
+
+def _terms(kind: str) -> Field:
+    return Field("array", f"{kind} of the question", required=True, most=_TERMS, items=_WORD)
+
+
+_WEIGHTING: Final = Field(
+    "object",
+    "keywords with their weights, and the size of all shards",
+    required=True,
+    fields={
+        "weights": Field(
+            "array",
+            "pairs of a keyword and a weight",
+            required=True,
+            most=_TERMS,
+            items=Field("array", "a pair", required=True, least=2, most=2),
+        ),
+        "length": Field("integer", "keywords of all shards", required=True, least=0, most=2**48),
+        "units": Field("integer", "units of all shards", required=True, least=0, most=2**40),
+    },
+)
+
+
+def _rows(help_: str) -> Field:
+    return Field("array", help_, required=True, most=_TERMS)
+
+
+_LEADS: Final = Field(
+    "object",
+    "where the best candidates of all shards lead",
+    required=True,
+    fields={
+        "keywords": _rows("keywords, each with its mass and number of units"),
+        "names": _rows("names, each with its mass and number of units"),
+        "subjects": _rows("subjects, each with its mass and number of units"),
+        "seeds": _rows("texts of the best candidates, each with its mass"),
+        "question": Field("string", "the text to rank by", required=True),
+        "rest": _rows("keywords of the uncovered part of the question, each with its weight"),
+        "standard": Field("array", "mean and deviation of all scores", required=True, least=2, most=2),
+    },
+)
+_READING: Final = Field(
+    "object",
+    "how all shards read the question; without it, the index ranks alone",
+    fields={
+        "text": Field("string", "the text to rank by", required=True),
+        "replaced": Field("object", "similar words by the word that they replace", required=True),
+        "unknown": Field("array", "words that no shard has", required=True, items=_WORD),
+    },
+)
+
+
+def endpoints(service: Service) -> list[Endpoint]:
+    """Return the endpoints of a shard."""
+    shared = {name: field for name, field in topics(service).items() if name != "deadline"}
+    search: Shape = {
+        "limit": Field("integer", "maximum number of hits", required=True, least=0, most=1000),
+        "glob": Field("array", "only files whose path matches", most=20, items=_WORD),
+        "grep": Field("string", "only passages with a line that matches", least=1, most=1000),
+    }
+    seconds = Field("number", "maximum seconds of this call", least=0, above=True)
+    query = {
+        "question": question(required=True),
+        "search": Field("object", "return hits for `search` as well", fields=search),
+        "seconds": seconds,
+        **shared,
+    }
+    state = Field("string", "state of the index in the reply to `plan`", required=True, most=200)
+    any_state = Field("string", "state of the index in the reply to `plan`", most=200)
+    units = Field("array", "ranked units, best first", most=_UNITS, items=Field("integer", "a unit", True, 0))
+    scores = Field("array", "their scores", most=_UNITS, items=Field("number", "a score", True))
+    count = Field("integer", "maximum number of units", required=True, least=0, most=_UNITS)
+    terms = {kind: _terms(kind) for kind in ("keywords", "names", "subjects")}
+    shapes: list[tuple[str, Callable[[Call], Any], str, Shape]] = [
+        ("plan", plan, "Plan a query over several indexes, of which this is one", {}),
+        (
+            "counts",
+            counts,
+            "Count the units that have each term of a question",
+            {"state": state, "terms": Field("object", "terms of the question", required=True, fields=terms)},
+        ),
+        (
+            "candidates",
+            candidates,
+            "Find the best units by keywords that are weighted over several indexes",
+            {"state": state, "weighting": _WEIGHTING, "count": count},
+        ),
+        (
+            "look-up",
+            look_up,
+            "Find the units to which the best candidates of several indexes lead",
+            {"state": state, "weighting": _WEIGHTING, "leads": _LEADS},
+        ),
+        (
+            "passages",
+            passages,
+            "Print units that were ranked over several indexes",
+            {"state": any_state, "reading": _READING, "units": units, "scores": scores},
+        ),
+    ]
+    return [
+        Endpoint("POST", f"/v1/shard/{name}", _timed(handler), summary, {**query, **shape}, _ABOUT)
+        for name, handler, summary, shape in shapes
+    ]
+
+
+def _timed(handler: Callable[[Call], Any]) -> Callable[[Call], Any]:
+    """Return a handler that runs on a thread for queries, within the time of the call."""
+
+    async def run(call: Call) -> Any:
+        seconds = min(
+            call.values.get("seconds", call.service.options.deadline), call.service.options.deadline
+        )
+        try:
+            return await call.service.in_turn(lambda: handler(call), seconds)
+        except TimeoutError:
+            raise late_reply(seconds) from None
+
+    return run
+
+
+def _query(call: Call) -> Query:
+    fields = fields_of(call.values)
+    limit = call.service.options.deadline
+    fields["deadline"] = min(call.values.get("seconds", limit), limit)
+    return as_query(call.values["question"], fields)
+
+
+def _search(call: Call) -> Search | None:
+    given = call.values.get("search")
+    return None if given is None else Search(given["limit"], given.get("glob"), given.get("grep"))
+
+
+def plan(call: Call) -> dict[str, Any]:
+    """Return the plan of a query, and the totals of the index."""
+    return shard_calls.plan_shard(call.entry.index, _query(call), _search(call))
+
+
+def counts(call: Call) -> dict[str, Any]:
+    """Return the numbers of units that have each term."""
+    given = call.values
+    return shard_calls.count_terms(
+        call.entry.index, _query(call), _search(call), given["state"], given["terms"]
+    )
+
+
+def candidates(call: Call) -> dict[str, Any]:
+    """Return the best units."""
+    given = call.values
+    return shard_calls.find_candidates(
+        call.entry.index, _query(call), _search(call), given["state"], given["weighting"], given["count"]
+    )
+
+
+def look_up(call: Call) -> dict[str, Any]:
+    """Return the units to which candidates lead."""
+    given = call.values
+    return shard_calls.look_up(
+        call.entry.index, _query(call), _search(call), given["state"], given["weighting"], given["leads"]
+    )
+
+
+def passages(call: Call) -> dict[str, Any]:
+    """Return printed passages, without paths of this machine if clients of other machines may see them."""
+    given = call.values
+    data = shard_calls.print_passages(
+        call.entry.index,
+        _query(call),
+        _search(call),
+        given.get("state"),
+        reading=given.get("reading"),
+        units=given.get("units", []),
+        scores=given.get("scores", []),
+    )
+    if data.get("hits"):
+        data["hits"] = shown_paths(call.service, data["hits"])
+    return data

@@ -1,0 +1,212 @@
+"""The calls that a service answers as one shard of a query over several indexes, as JSON data.
+
+`plan_shard` returns the plan of the query, the totals of the index and the numbers of units that have each
+term of the question, `count_terms` those of other terms, which shards of other languages have,
+`find_candidates` and `look_up` units with everything that a ranking reads of them, and `print_passages` the
+passages of units that the caller has ranked. `index/remote.py` is the other side.
+
+Each call has the whole query, so that a service keeps nothing between calls and any of its workers may
+answer. A call names the state of the index that its numbers are from. If the index has changed meanwhile, the
+reply has only the new state."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from ketrag_fast import _core
+from ketrag_fast.errors import InputError
+from ketrag_fast.index.index import Index
+from ketrag_fast.index.parts import LocalPart, Printed, Search, local_part
+from ketrag_fast.query.query import Query
+from ketrag_fast.query.reading import Reading
+from ketrag_fast.query.shards import Words
+from ketrag_fast.records import asdict
+
+PROTOCOL: Final = 1
+"""Version of the calls. It changes with the format of their requests and replies."""
+SETTINGS: Final = ("system", "cut", "fill_policy", "oversize_policy")
+"""Settings of an index that the request of a mode to the core has, in addition to those of its channels."""
+_KINDS: Final = ("keywords", "names", "subjects")
+_MOST_UNITS: Final = 10_000
+_MOST_MASS: Final = 1e9
+"""Maximum of weights, masses, means and deviations, so that no sum of them overflows."""
+
+Reply = dict[str, Any]
+
+
+def _answered(
+    index: Index,
+    query: Query,
+    search: Search | None,
+    expected: str | None,
+    work: Callable[[LocalPart], Reply],
+) -> Reply:
+    """Return the reply to a call, with the state of the index that it is from."""
+    part = local_part(index, "", query, search)
+    generation = part.plan.opened.generation
+    state = f"{generation.number}-{generation.manifest.digest}"
+    known = {"schema": "ketrag/shard/1", "protocol": PROTOCOL, "state": state}
+    return known if expected not in (None, state) else known | work(part)
+
+
+def plan_shard(index: Index, query: Query, search: Search | None) -> Reply:
+    """Return the plan of a query: mode, limits, how the question is read, and the totals of the index."""
+
+    def work(part: LocalPart) -> Reply:
+        settings = part.plan.settings
+        names = {*SETTINGS, *(name for channel in part.plan.mode.channels for name in channel.settings)}
+        totals = part.plan.opened.totals
+        units, documents, keywords, languages = totals
+        terms = _core.question_terms(part.reading.text, totals)
+        counts = part.shard.counts(terms, part.plan.clock.left())
+        return {
+            "mode": part.mode,
+            "modes": sorted(part.modes),
+            "plain": part.is_plain,
+            "top": part.top,
+            "budget": part.budget,
+            "min_score": part.min_score,
+            "settings": {name: settings.value(name) for name in sorted(names)},
+            "text": part.plain_text,
+            "reading": {
+                "text": part.reading.text,
+                "replaced": dict(part.reading.replaced),
+                "unknown": list(part.reading.unknown),
+            },
+            "totals": {
+                "units": units,
+                "documents": documents,
+                "keywords": keywords,
+                "languages": {str(number): count for number, count in languages.items()},
+            },
+            "counts": {
+                kind: dict(zip(known, found, strict=True))
+                for kind, known, found in zip(_KINDS, terms, counts, strict=True)
+            },
+        }
+
+    return _answered(index, query, search, None, work)
+
+
+def count_terms(
+    index: Index, query: Query, search: Search | None, state: str, terms: Mapping[str, list[str]]
+) -> Reply:
+    """Return the number of units that have each keyword, name and subject."""
+
+    def work(part: LocalPart) -> Reply:
+        asked = (terms["keywords"], terms["names"], terms["subjects"])
+        counts = part.shard.counts(asked, part.plan.clock.left())
+        return dict(zip(_KINDS, counts, strict=True))
+
+    return _answered(index, query, search, state, work)
+
+
+def find_candidates(
+    index: Index, query: Query, search: Search | None, state: str, words: Mapping[str, Any], count: int
+) -> Reply:
+    """Return the best units by weighted keywords."""
+
+    def work(part: LocalPart) -> Reply:
+        return _bundled(part, part.shard.candidates(_words(words), count, part.plan.clock.left()))
+
+    return _answered(index, query, search, state, work)
+
+
+def look_up(
+    index: Index,
+    query: Query,
+    search: Search | None,
+    state: str,
+    words: Mapping[str, Any],
+    leads: Mapping[str, Any],
+) -> Reply:
+    """Return the units to which the best candidates of all shards lead."""
+
+    def work(part: LocalPart) -> Reply:
+        try:
+            keywords, names, subjects = (
+                [(text, _mass(mass), count) for text, mass, count in leads[kind]] for kind in _KINDS
+            )
+            seeds, rest = ([(text, _mass(mass)) for text, mass in leads[kind]] for kind in ("seeds", "rest"))
+            standard = [_mass(value) for value in leads["standard"]]
+            given = (keywords, names, subjects, seeds, leads["question"], rest, standard)
+            found = part.shard.look_up(_words(words), given, part.plan.clock.left())
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise InputError(f"the leads of a query have another form: {error}") from None
+        return _bundled(part, found)
+
+    return _answered(index, query, search, state, work)
+
+
+def print_passages(
+    index: Index,
+    query: Query,
+    search: Search | None,
+    state: str | None,
+    *,
+    reading: Mapping[str, Any] | None,
+    units: list[int],
+    scores: list[float],
+) -> Reply:
+    """Return the passages of ranked units; without `reading`, those that the index ranks alone."""
+
+    def work(part: LocalPart) -> Reply:
+        if reading is None:
+            return _printed(part.print_alone())
+        count = len(part.plan.opened.searcher)
+        if len(units) != len(scores) or len(units) > _MOST_UNITS or not all(0 <= u < count for u in units):
+            raise InputError(f"units must be from 0 to {count - 1:,}, each with a score")
+        read = Reading(reading["text"], reading["replaced"], tuple(reading["unknown"]))
+        return _printed(part.print_units(read, units, scores))
+
+    return _answered(index, query, search, state, work)
+
+
+def _mass(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= _MOST_MASS:
+        raise ValueError(f"a mass must be a number from 0 to {_MOST_MASS:g}")
+    return float(value)
+
+
+def _words(words: Mapping[str, Any]) -> Words:
+    try:
+        pairs = [(str(word), _mass(weight)) for word, weight in words["weights"]]
+        length, units = words["length"], words["units"]
+        return Words(_core.Weighting(pairs, length, units), length, units)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"the weights of a query have another form: {error}") from None
+
+
+def _bundled(part: LocalPart, bundle: _core.Bundle) -> Reply:
+    preferred = {*part.shard.preferred()}
+    return {
+        "bundle": base64.b64encode(bundle.to_bytes()).decode("ascii"),
+        "preferred": [unit for unit in bundle.units if unit in preferred] if preferred else [],
+    }
+
+
+def _printed(printed: Printed) -> Reply:
+    context = printed.context
+    hits = None if printed.hits is None else printed.hits(context)
+    return {
+        "context": context.to_json(),
+        "sections": [asdict(section) for section in context.sections],
+        "blocks": printed.blocks,
+        "hits": None if hits is None else [{**hit.to_json(), **_rest_of(hit)} for hit in hits],
+    }
+
+
+def _rest_of(hit: Any) -> Reply:
+    """Return the fields of a hit that its JSON form lacks, or has in another form."""
+    snippet = [
+        {
+            "text": line.text,
+            "marks": [list(mark) for mark in line.marks],
+            "number": line.number,
+            "cut": line.cut,
+        }
+        for line in hit.snippet
+    ]
+    return {"title": list(hit.title), "part": hit.part, "snippet": snippet}

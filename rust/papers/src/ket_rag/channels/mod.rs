@@ -1,0 +1,5 @@
+//! The channels `skeleton`, `keyword` and `knn`.
+
+pub mod keyword;
+pub mod knn;
+pub mod skeleton;

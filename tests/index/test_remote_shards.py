@@ -1,0 +1,424 @@
+"""Indexes behind services are ranked as indexes of this process are."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from ketrag_fast import Document, Index, Settings
+from ketrag_fast.errors import (
+    BackendError,
+    ConfigError,
+    DeadlineExceeded,
+    InputError,
+    ModeUnavailable,
+    NetworkForbidden,
+)
+from ketrag_fast.index import remote
+from ketrag_fast.index.indexes import Indexes
+from ketrag_fast.query import shards
+from ketrag_fast.query.shards import WrongReply
+from tests.process import ketrag
+from tests.support.service import Running, running
+
+pytestmark = pytest.mark.usefixtures("loopback")
+POLAR = {
+    "north": [
+        Document("fram", "The Fram was built by Colin Archer for Nansen.", "Fram", {"year": 1893}),
+        Document("maud", "The Maud was built by Christian Jensen.", "Maud", {"year": 1917}),
+        Document("ice", "Ships with a round hull rise when the ice presses.", "Ice", {"year": 1900}),
+    ],
+    "south": [
+        Document("archer", "Colin Archer was born in Larvik.", "Colin Archer", {"year": 1832}),
+        Document("larvik", "Larvik is a town by the sea.", "Larvik", {"year": 1671}),
+        Document("fram", "The Fram was built by Colin Archer for Nansen.", "Fram", {"year": 1893}),
+    ],
+}
+QUESTIONS = (
+    "Where was the builder of the Fram born?",
+    "Who built the Maud?",
+    '"Colin Archer" of Larvik',
+    "Which town is by the see?",
+    "the of a",
+    "zzz",
+)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("shards")
+    for name, documents in POLAR.items():
+        settings = Settings(threads=1, modes="walk,bm25,text,fused,knn")
+        Index.build(documents, folder / name, settings=settings).close()
+    return {name: folder / name for name in POLAR}
+
+
+@pytest.fixture(scope="module")
+def served(folders: dict[str, Path]) -> Iterator[Running]:
+    with running(folders["north"], indexes={name: str(path) for name, path in folders.items()}) as service:
+        yield service
+
+
+def addresses(service: Running) -> dict[str, str]:
+    return {name: f"{service.url}#{name}" for name in POLAR}
+
+
+@contextmanager
+def local(folders: dict[str, Path]) -> Iterator[Indexes]:
+    with ExitStack() as stack:
+        yield Indexes({name: stack.enter_context(Index.open(path)) for name, path in folders.items()})
+
+
+@contextmanager
+def altered(service: Running, change: Callable[[str, Any], Any]) -> Iterator[str]:
+    """A server that passes calls on to a service and alters the replies. `change` may return bytes."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            head = {"content-type": "application/json"}
+            request = urllib.request.Request(service.url + self.path, body, head)
+            with urllib.request.urlopen(request) as reply:
+                data = change(self.path.rpartition("/")[2], json.load(reply))
+            content = data if isinstance(data, bytes) else json.dumps(data).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def shown(context: Any) -> list[tuple[Any, ...]]:
+    return [
+        (one.rank, one.index, one.document, one.score, one.relevance, one.text, one.units, one.metadata)
+        for one in context.passages
+    ]
+
+
+@pytest.mark.parametrize("mode", ["walk", "bm25", "text", "fused", "knn", "auto"])
+def test_services_rank_as_local_shards(
+    folders: dict[str, Path], served: Running, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    monkeypatch.setattr(shards, "MOST_JOINED", 0)  # services are never joined
+    far = Indexes(addresses(served))
+    with local(folders) as near:
+        for question in QUESTIONS:
+            for fields in ({}, {"top": 2}, {"filter": "year<1895"}, {"min_score": 0.2}, {"explain": True}):
+                one, other = (which.retrieve(question, mode=mode, **fields) for which in (near, far))
+                assert shown(one) == shown(other)
+                left, right = ({**context.to_json(), "timings_ms": {}} for context in (one, other))
+                assert left == right
+    far.close()
+
+
+def test_hits_of_services_are_those_of_local_shards(
+    folders: dict[str, Path], served: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shards, "MOST_JOINED", 0)
+    far = Indexes(addresses(served))
+    with local(folders) as near:
+        for question in QUESTIONS:
+            one, other = (which.search(question, 3) for which in (near, far))
+            assert one == other
+        one, other = (which.search("built by", 3, glob="fram", grep="Colin") for which in (near, far))
+        assert one == other and [hit.document for hit in one] == ["fram"]
+
+
+def test_a_service_next_to_an_open_index(folders: dict[str, Path], served: Running) -> None:
+    with Index.open(folders["north"]) as index:
+        both = Indexes({"here": index, "there": f"{served.url}#south"})
+        found = both.retrieve(QUESTIONS[0], mode="walk", top=2)
+        assert {(one.document, one.index) for one in found.passages} == {
+            ("fram", "here"),
+            ("archer", "there"),
+        }
+        answer = both.ask(QUESTIONS[0], mode="walk")
+        assert answer.reason == "no_model" and answer.quotes
+
+
+def test_a_document_of_two_services_is_returned_once(served: Running) -> None:
+    found = Indexes(addresses(served)).retrieve("Fram", mode="bm25")
+    assert [(one.document, one.index) for one in found.passages] == [("fram", "north")]
+
+
+def test_one_service_answers_alone(folders: dict[str, Path], served: Running) -> None:
+    far = Indexes({None: f"{served.url}#south"})
+    with Index.open(folders["south"]) as index:
+        for question in QUESTIONS[:3]:
+            one, other = (which.retrieve(question, mode="walk") for which in (index, far))
+            assert shown(one) == shown(other) and one.text == other.text
+            assert index.search(question) == far.search(question)
+    assert far.ask("Where was Colin Archer born?").quotes
+
+
+def test_settings_hold_for_services(served: Running) -> None:
+    far = Indexes(addresses(served), settings=Settings(top=1, mode="bm25", filter="year<1700"))
+    found = far.retrieve("Larvik Fram")
+    assert (found.mode, [one.document for one in found.passages]) == ("bm25", ["larvik"])
+    with pytest.raises(ConfigError, match="a model answers over services"):
+        far.ask("Larvik?", llm="openai:m@http://127.0.0.1:1/v1")
+    with pytest.raises(ConfigError, match="a service decides"):
+        far.retrieve("Larvik", allow="year<1700")
+    with pytest.raises(ConfigError, match="which decides"):
+        Indexes({"a": served.url}, settings=Settings(allow="year<1700"))
+
+
+def test_a_change_between_the_calls_runs_the_query_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The document that is new in the second run is found."""
+    for name, documents in POLAR.items():
+        Index.build(documents, tmp_path / name, settings=Settings(threads=1)).close()
+    paths = {name: str(tmp_path / name) for name in POLAR}
+    new = Document("colin", "Colin Archer of Tolderodden designed yachts.", "Yachts")
+    call, calls = remote.RemoteIndex.call, []
+    with running(tmp_path / "north", indexes=paths) as service:
+
+        def changing(self: Any, name: str, what: str, *rest: Any) -> Any:
+            calls.append((name, what))
+            if (name, what) == ("south", "candidates") and calls.count((name, what)) == 1:
+                entry = service.service.indexes.find("south")
+                documents = [*POLAR["south"], new]
+                Index.build(documents, paths["south"], settings=Settings(threads=1), replace=True).close()
+                entry.index.refresh()
+            return call(self, name, what, *rest)
+
+        monkeypatch.setattr(remote.RemoteIndex, "call", changing)
+        found = Indexes(addresses(service)).retrieve("Who designed yachts?", mode="walk", top=1)
+        assert [one.document for one in found.passages] == ["colin"] and not found.missing
+        assert calls.count(("north", "plan")) == 2
+
+
+def test_a_service_that_changes_twice_is_left_out(served: Running) -> None:
+    count = iter(range(10**6))
+
+    def change(what: str, data: Any) -> Any:
+        return {**data, "state": f"{next(count)}-x"}
+
+    with altered(served, change) as url:
+        found = Indexes({"a": f"{served.url}#north", "b": f"{url}#south"}).retrieve("Fram", mode="walk")
+    assert found.missing == ("b",) and "b changed during the query" in found.warnings[0]
+    assert found.passages[0].index == "a"
+
+
+def test_late_and_dead_services_are_named(served: Running) -> None:
+    def slow(what: str, data: Any) -> Any:
+        if what == "candidates":
+            time.sleep(3)
+        return data
+
+    with altered(served, slow) as url:
+        named = {"a": f"{served.url}#north", "late": f"{url}#south", "dead": "http://127.0.0.1:9#south"}
+        began = time.monotonic()
+        found = Indexes(named).retrieve("Fram", mode="walk", deadline=2.5)
+        assert time.monotonic() - began < 2.9
+    assert set(found.missing) == {"late", "dead"} and found.passages[0].index == "a"
+    assert any("without late: no answer in time" in text for text in found.warnings)
+    assert any(text.startswith("without dead: dead does not answer") for text in found.warnings)
+    with pytest.raises(BackendError, match="dead does not answer"):
+        Indexes({"dead": named["dead"], "gone": "http://127.0.0.1:9"}).retrieve("Fram")
+    with pytest.raises((DeadlineExceeded, BackendError)):
+        Indexes({"dead": named["dead"]}).retrieve("Fram", deadline=0.5)
+
+
+def test_tokens_are_those_of_the_environment(
+    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = {name: str(path) for name, path in folders.items()}
+    with running(folders["north"], indexes=paths, token="a" * 32) as service:
+        monkeypatch.delenv("KETRAG_TOKEN", raising=False)
+        with pytest.raises(ConfigError, match=r"north refuses the request.*401") as caught:
+            Indexes(addresses(service)).retrieve("Fram")
+        assert "KETRAG_TOKEN" in str(caught.value.hint)
+        monkeypatch.setenv("KETRAG_TOKEN", "a" * 32)
+        assert Indexes(addresses(service)).retrieve("Fram").passages
+    with pytest.raises(ConfigError, match="unencrypted"):
+        Indexes({"a": "http://example.org"})
+    with pytest.raises(NetworkForbidden):
+        Indexes({"a": "https://example.org"}, settings=Settings(offline=True))
+
+
+def garbled(data: dict[str, Any]) -> dict[str, Any]:
+    content = bytearray(base64.b64decode(data["bundle"]))
+    content[8:16] = b"\xff" * 8
+    return {**data, "bundle": base64.b64encode(content).decode()}
+
+
+WRONG: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "version": ("plan", lambda data: {**data, "protocol": 2}),
+    "no shard": ("plan", lambda data: {"answer": 42}),
+    "list": ("plan", lambda data: [data]),
+    "language": ("plan", lambda data: {**data, "totals": {**data["totals"], "languages": {"250": 1}}}),
+    "negative": ("plan", lambda data: {**data, "totals": {**data["totals"], "units": -1}}),
+    "settings": ("plan", lambda data: {**data, "settings": {"walk_of_the_future": 1}}),
+    "no mode": ("plan", lambda data: {name: value for name, value in data.items() if name != "mode"}),
+    "counts": ("plan", lambda data: {**data, "counts": {"keywords": {"a": -1}}}),
+    "texts": ("plan", lambda data: {**data, "counts": {key: {"fram": "1"} for key in data["counts"]}}),
+    "base64": ("candidates", lambda data: {**data, "bundle": "%"}),
+    "bundle": ("candidates", garbled),
+    "look-up": ("look-up", garbled),
+    "passages": ("passages", lambda data: {**data, "blocks": data["blocks"][1:]}),
+    "units": (
+        "passages",
+        lambda data: {
+            **data,
+            "context": {
+                **data["context"],
+                "passages": [
+                    {**one, "unit": {"kind": "chunk", "id": 4_000_000}} for one in data["context"]["passages"]
+                ],
+            },
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_replies_name_the_shard(served: Running, name: str) -> None:
+    where, change = WRONG[name]
+    with altered(served, lambda what, data: change(data) if what == where else data) as url:
+        # The altered service is first, so that its settings are used.
+        far = Indexes({"bad": f"{url}#south", "good": f"{served.url}#north"})
+        with pytest.raises(WrongReply, match="bad "):
+            far.retrieve("Where was Colin Archer of Larvik born?", mode="walk")
+
+
+def test_terms_of_another_language_are_counted(tmp_path: Path) -> None:
+    """An index of German and English asks the others for the terms of its languages."""
+    texts = {
+        "north": ["The Fram was built by Colin Archer for the voyage to the ice.", "Larvik is a town."],
+        "süd": ["Die Häuser der Stadt liegen am Fjord, und die Schiffe fahren hinaus.", "Archer was here."],
+    }
+    paths = {}
+    for name, own in texts.items():
+        documents = [Document(f"{name}{n}", text) for n, text in enumerate(own)]
+        settings = Settings(threads=1, language="auto")
+        with Index.build(documents, tmp_path / name, settings=settings):
+            paths[name.replace("ü", "u")] = str(tmp_path / name)
+    with running(tmp_path / "north", indexes=paths) as service, ExitStack() as stack:
+        named = {name: f"{service.url}#{name}" for name in paths}
+        opened = {name: stack.enter_context(Index.open(path)) for name, path in paths.items()}
+        for question in ("Häuser am Fjord", "houses of Colin Archer"):
+            one, other = (
+                which.retrieve(question, mode="bm25") for which in (Indexes(opened), Indexes(named))
+            )
+            assert shown(one) == shown(other) and one.passages
+
+
+def test_wrong_counts_name_the_shard(served: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan without the terms makes the call for them."""
+
+    def change(what: str, data: Any) -> Any:
+        if what == "plan":
+            return {**data, "counts": {"keywords": {}, "names": {}, "subjects": {}}}
+        return {**data, "keywords": [1]} if what == "counts" else data
+
+    with altered(served, change) as url:
+        far = Indexes({"bad": f"{url}#south", "good": f"{served.url}#north"})
+        with pytest.raises(WrongReply, match="bad "):
+            far.retrieve("Where was Colin Archer born?", mode="walk")
+
+
+def test_replies_that_are_not_json_leave_the_shard_out(served: Running) -> None:
+    with altered(served, lambda what, data: b"{") as url:
+        far = Indexes({"good": f"{served.url}#north", "bad": f"{url}#south"})
+        found = far.retrieve("Fram", mode="walk")
+    assert found.missing == ("bad",) and "not JSON" in found.warnings[0]
+
+
+def test_requests_that_a_service_refuses(served: Running) -> None:
+    far = Indexes(addresses(served))
+    with pytest.raises(InputError, match=r"north refuses the request.*colour"):
+        far.retrieve("Fram", filter="colour=red")
+    with pytest.raises(ModeUnavailable, match="refuses the request"):
+        far.retrieve("Fram", mode="cg-rag")
+    with pytest.raises(ConfigError, match="unknown index"):
+        Indexes({"a": f"{served.url}#west", "b": f"{served.url}#north"}).retrieve("Fram")
+    with pytest.raises(ConfigError, match="neither an open index nor an address"):
+        Indexes({"a": "ftp://127.0.0.1"})
+
+
+def test_bad_calls_to_a_shard_are_typed_errors(served: Running) -> None:
+    with served.client() as client:
+        plan = client.post("/v1/shard/plan", json={"question": "Fram"}).json()
+        state = {"question": "Fram", "state": plan["state"]}
+        words = {"weights": [["fram", 1.0]], "length": 40, "units": 6}
+        leads = {name: [] for name in ("keywords", "names", "subjects", "seeds", "rest")}
+        leads |= {"question": "Fram", "standard": [0.0, 1.0]}
+        bad: list[tuple[str, dict[str, Any]]] = [
+            ("plan", {}),
+            ("counts", {**state, "terms": {"keywords": [1], "names": [], "subjects": []}}),
+            ("candidates", {**state, "weighting": {**words, "weights": [["fram"]]}, "count": 1}),
+            ("candidates", {**state, "weighting": {**words, "weights": [[1, "x"]]}, "count": 1}),
+            ("look-up", {**state, "weighting": words, "leads": {**leads, "seeds": [1]}}),
+            ("look-up", {**state, "weighting": words, "leads": {**leads, "names": [["a", 1]]}}),
+            ("passages", {**state, "units": [10**6], "scores": [1.0], "reading": {}}),
+            (
+                "passages",
+                {
+                    **state,
+                    "units": [10**6],
+                    "scores": [1.0],
+                    "reading": {"text": "Fram", "replaced": {}, "unknown": []},
+                },
+            ),
+        ]
+        for what, body in bad:
+            reply = client.post(f"/v1/shard/{what}", json=body)
+            assert reply.status_code in (400, 422), (what, body, reply.text)
+        other = client.post(
+            "/v1/shard/counts",
+            json={**state, "state": "0-x", "terms": {"keywords": [], "names": [], "subjects": []}},
+        )
+        assert other.json() == {"schema": "ketrag/shard/1", "protocol": 1, "state": plan["state"]}
+        paths = client.get("/openapi.json").json()["paths"]
+        assert {path for path in paths if path.startswith("/v1/shard/")} == {
+            f"/v1/shard/{what}" for what in ("plan", "counts", "candidates", "look-up", "passages")
+        }
+
+
+def test_the_command_takes_addresses(folders: dict[str, Path], served: Running, tmp_path: Path) -> None:
+    named = f"{folders['north']},{served.url}#south"
+    run = ketrag("retrieve", "-i", named, QUESTIONS[0], "--mode", "walk", "--top", "2", cwd=tmp_path)
+    assert run.code == 0 and "archer:0-32" in run.out, run
+    run = ketrag("search", "-i", f"{served.url}#south", "Larvik", "--json", cwd=tmp_path)
+    assert json.loads(run.out)["hits"][0]["document"] == "larvik"
+    run = ketrag("ask", "-i", f"{served.url}#south", "Where was Colin Archer born?", cwd=tmp_path)
+    assert run.code == 0 and "born in Larvik" in run.out
+    for command in (("grep", "Larvik"), ("get", "larvik"), ("themes",), ("documents",), ("stats",)):
+        run = ketrag(*command, "--index", served.url, cwd=tmp_path)
+        assert run.code == 2 and "is a service" in run.err, run
+
+
+def test_commands_that_take_one_index_say_so(folders: dict[str, Path], tmp_path: Path) -> None:
+    several = ",".join(map(str, folders.values()))
+    for command in (("themes",), ("documents",), ("stats",), ("graph", "Fram")):
+        run = ketrag(*command, "-i", several, cwd=tmp_path)
+        assert run.code == 2 and "this command takes one index" in run.err, run
+        assert f"-i {folders['north']}" in run.err
+    run = ketrag("ask", "-i", several, "What is this about?", "--survey", cwd=tmp_path)
+    assert run.code == 4 and "which cannot be merged" in run.err, run
+    for command in (("grep", "Larvik"), ("get", "larvik")):
+        run = ketrag(*command, "--index", several, cwd=tmp_path)
+        assert run.code == 0 and "Larvik" in run.out, run
