@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,24 +12,45 @@ import pytest
 from tests.support.browser import Browser, browser
 
 
+class Window:
+    """The browser of a module, and another one when it is stuck."""
+
+    def __init__(self, folders: pytest.TempPathFactory) -> None:
+        self._folders = folders
+        self._open = contextlib.ExitStack()
+        self._found: Browser | None = None
+
+    def browser(self) -> Browser:
+        if self._found is None or self._found.stuck:
+            self.close()
+            self._found = self._open.enter_context(browser(self._folders.mktemp("profile")))
+            self._found.takes_pictures = bool(os.environ.get("KETRAG_PICTURES"))
+        return self._found
+
+    def close(self) -> None:
+        self._open.close()
+
+
 @pytest.fixture(scope="module")
-def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with browser(tmp_path_factory.mktemp("profile")) as found:
-        yield found
+def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Window]:
+    found = Window(tmp_path_factory)
+    yield found
+    found.close()
 
 
 @pytest.fixture
-def page(window: Browser) -> Browser:
-    window.go("about:blank")
-    window.problems.clear()
-    window.requests.clear()
-    window.look(1280, 900)
-    return window
+def page(window: Window) -> Browser:
+    found = window.browser()
+    found.go("about:blank")
+    found.problems.clear()
+    found.requests.clear()
+    found.look(1280, 900)
+    return found
 
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where screenshots go: `KETRAG_PICTURES` keeps them for people to look at."""
+    """Where screenshots go. Only with `KETRAG_PICTURES=FOLDER`, which keeps them for people, are any taken."""
     kept = os.environ.get("KETRAG_PICTURES")
     return Path(kept) if kept else tmp_path_factory.mktemp("pictures")
 
