@@ -50,7 +50,7 @@ def page(window: Window) -> Browser:
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where screenshots go. Only with `KETRAG_PICTURES=FOLDER`, which keeps them for people, are any taken."""
+    """Where screenshots go. They are taken only with `KETRAG_PICTURES=FOLDER`, for people to look at."""
     kept = os.environ.get("KETRAG_PICTURES")
     return Path(kept) if kept else tmp_path_factory.mktemp("pictures")
 
