@@ -145,8 +145,8 @@ class Browser:
         self._call("Input.dispatchKeyEvent", type="keyDown", **about)
         self._call("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
 
-    def drop(self, selector: str, *paths: Path) -> None:
-        """Drops files on an element, as a file manager does."""
+    def drop(self, selector: str, *paths: Path, taken: bool = True) -> None:
+        """Drops files on an element, as a file manager does. A page that takes none sees no drop."""
         x, y = self.value(
             f"(() => {{ const box = document.querySelector({selector!r}).getBoundingClientRect();"
             " return [box.x + box.width / 2, box.y + box.height / 2]; })()"
@@ -160,7 +160,8 @@ class Browser:
             if self.value("window.wasDropped === true"):  # a busy browser loses some
                 break
         else:
-            raise self._give_up("it loses what is dropped on it")
+            if taken:
+                raise self._give_up("it loses what is dropped on it")
         self.value("delete window.wasDropped")
 
     def draw(self) -> None:
