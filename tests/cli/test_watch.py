@@ -124,3 +124,24 @@ def test_a_file_that_is_left_out_starts_no_build(tmp_path: Path) -> None:
         assert wait(has(place, ["a.md", "c.md"]))
         (notes / ".gitignore").write_text("*.txt\n", "utf-8")
         assert wait(has(place, ["a.md", "b.log", "c.md"]))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no process can be sent SIGINT alone")
+def test_changes_are_named_and_a_warning_is_printed_once(tmp_path: Path) -> None:
+    part("watchfiles", "watch")
+    notes, place = tmp_path / "notes", tmp_path / "note"
+    (notes / "ships").mkdir(parents=True)
+    (notes / "a.md").write_text("The harbour froze in winter.", "utf-8")
+    (notes / "bad.pdf").write_bytes(b"%PDF-1.4\nbroken")
+    with watching(notes, place) as (out, err):
+        assert wait(lambda: f"watching {notes} for changes" in err.read_text())
+        (notes / "ships" / "b.md").write_text("A ship left for Oslo.", "utf-8")
+        assert wait(has(place, ["a.md", "ships/b.md"]))
+        (notes / "ships" / "b.md").unlink()
+        assert wait(lambda: "1 removed" in out.read_text())
+        (notes / "worse.pdf").write_bytes(b"%PDF-1.4\nbroken")
+        assert wait(lambda: "worse.pdf: " in err.read_text())
+    said = err.read_text()
+    assert "added: ships/b.md" in said
+    assert "deleted: ships/b.md" in said
+    assert said.count("bad.pdf: ") == 1

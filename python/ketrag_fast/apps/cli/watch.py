@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from ketrag_fast.apps.cli import index, options, output
 from ketrag_fast.apps.cli.command import (
@@ -21,14 +21,21 @@ from ketrag_fast.apps.cli.command import (
 from ketrag_fast.apps.cli.terminal import inline
 from ketrag_fast.base.installed import install_command
 from ketrag_fast.errors import BackendMissing, ConfigError, IndexLocked, KetragError
+from ketrag_fast.records import replace
+from ketrag_fast.types.wording import counted
 
 if TYPE_CHECKING:
+    from watchfiles import Change
+
     from ketrag_fast.base.config import Settings
+    from ketrag_fast.types import BuildReport
 
 _LOOK = 2000
 """Milliseconds between checks that the watched folders exist."""
 _POLL = 1.0
 """Seconds between checks for a missing folder, or for the end of another build."""
+_MOST_NAMED: Final = 10
+"""Maximum number of changed files that are named: a branch of a repository may change thousands."""
 
 
 class Watch(Command):
@@ -74,7 +81,8 @@ def _keep_updating(command: Watch, watch: Callable[..., Any]) -> NoReturn:
     sources = [os.path.abspath(source) for source in command.sources]  # noqa: PTH100 - links stay as they are
     if not index.has_index(path):
         _wait_for_documents(command, settings, sources)
-    _build(command, path, settings, sources)
+    builds = _Builds(command, path, settings)
+    builds.run(sources)
     if not command.quiet:
         output.say(inline(f"watching {', '.join(sources)} for changes, until Ctrl-C"))
     own = path.resolve()
@@ -105,7 +113,7 @@ def _keep_updating(command: Watch, watch: Callable[..., Any]) -> NoReturn:
                     break  # a missing source may come back: its documents stay until then
                 if changes or first:
                     first = False
-                    _build(command, path, settings, [])
+                    builds.run([], _named(changes, sources))
         except FileNotFoundError:
             continue  # it was deleted between the check and the watch
 
@@ -144,24 +152,63 @@ def _wait_for_documents(command: Watch, settings: Settings, sources: list[str]) 
         time.sleep(_POLL)
 
 
-def _build(command: Watch, path: Path, settings: Settings, sources: list[str]) -> None:
-    """Build once. Errors are printed and the watch continues, except for a wrong setting."""
-    from ketrag_fast.index import Index
+class _Builds:
+    """Builds of one index. A warning or failure that an earlier build had is not printed again."""
 
-    while True:
-        try:
-            with Index.build(sources, path, settings=settings, progress=options.progress(command)) as built:
-                report = index.report_of(built)
-            break
-        except ConfigError:
-            raise
-        except IndexLocked:
-            time.sleep(_POLL)
-        except KetragError as error:
-            if sources:
+    def __init__(self, command: Watch, path: Path, settings: Settings) -> None:
+        self._command = command
+        self._path = path
+        self._settings = settings
+        self._known: BuildReport | None = None
+
+    def run(self, sources: list[str], changed: str = "") -> None:
+        """Build once. Errors are printed and the watch continues, except for a wrong setting."""
+        from ketrag_fast.index import Index
+
+        command, path, settings = self._command, self._path, self._settings
+        while True:
+            try:
+                with Index.build(
+                    sources, path, settings=settings, progress=options.progress(command)
+                ) as built:
+                    report = index.report_of(built)
+                break
+            except ConfigError:
                 raise
-            output.fail(error, as_json=command.json)
+            except IndexLocked:
+                time.sleep(_POLL)
+            except KetragError as error:
+                if sources:
+                    raise
+                output.fail(error, as_json=command.json)
+                return
+        known, self._known = self._known, report
+        new = report if known is None else _without(report, known)
+        if not (report.changed or sources or new.failures or new.warnings):
             return
-    if not report.changed and not sources:
-        return
-    index.print_report(command, path, report)
+        if changed and not command.quiet:
+            output.say(inline(changed))
+        index.print_report(command, path, new)
+
+
+def _without(report: BuildReport, known: BuildReport) -> BuildReport:
+    """Return a report without the warnings and failures of an earlier one."""
+    return replace(
+        report,
+        warnings=tuple(text for text in report.warnings if text not in known.warnings),
+        failures=tuple(one for one in report.failures if one not in known.failures),
+        skipped=tuple(one for one in report.skipped if one not in known.skipped),
+    )
+
+
+def _named(changes: Iterable[tuple[Change, str]], sources: list[str]) -> str:
+    """Return which files changed, in one line: "added: new.md; deleted: a.md, b.md"."""
+    found: dict[str, list[str]] = {}
+    ordered = sorted(changes, key=lambda change: change[1])
+    for kind, path in ordered[:_MOST_NAMED]:
+        inside = [source for source in sources if Path(path).is_relative_to(source) and path != source]
+        name = Path(path).relative_to(inside[0]).as_posix() if inside else Path(path).name
+        found.setdefault(kind.raw_str(), []).append(name)
+    text = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in sorted(found.items()))
+    more = len(ordered) - _MOST_NAMED
+    return f"{text} and {counted(more, 'more file')}" if more > 0 else text

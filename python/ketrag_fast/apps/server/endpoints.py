@@ -220,6 +220,14 @@ def _wrong(where: str, why: str, hint: str | None = None) -> Problem:
 
 INDEX: Final = Field("string", "index name; default: the first index")
 _TEXT: Final = {"type": "string"}
+_FILES: Final = {
+    "type": "object",
+    "required": ["file"],
+    "properties": {
+        "file": {"type": "array", "items": {"type": "string", "contentMediaType": "application/octet-stream"}}
+    },
+}
+"""The form of uploaded files."""
 _ERROR: Final = {
     "type": "object",
     "required": ["schema", "code", "message", "hint"],
@@ -306,8 +314,8 @@ class Endpoint:
     """Media types of the reply."""
     is_open: bool = False
     """Whether no token is needed."""
-    receives: str = ""
-    """Media type of a body that the handler reads itself; `shape` then has the parameters of a POST."""
+    receives: tuple[str, ...] = ()
+    """Media types of a body that the handler reads itself; `shape` then has the parameters of a POST."""
 
     async def serve(self, request: Request) -> Response:
         """Answer a request."""
@@ -332,7 +340,10 @@ class Endpoint:
         }
         if self.receives:
             found["parameters"] = parameters_schema(self.path, self.shape)
-            found["requestBody"] = {"required": True, "content": {self.receives: {"schema": _TEXT}}}
+            bodies = {
+                kind: {"schema": _FILES if kind.startswith("multipart") else _TEXT} for kind in self.receives
+            }
+            found["requestBody"] = {"required": True, "content": bodies}
         elif self.method == "POST":
             body = {"application/json": {"schema": shape_schema(self.shape, strict=self.is_strict)}}
             found["requestBody"] = {"required": True, "content": body}

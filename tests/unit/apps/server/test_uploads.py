@@ -64,6 +64,48 @@ def test_a_document_is_replaced_only_if_that_is_requested(own: Path) -> None:
         assert client.post("/v1/retrieve", json={"question": "Maud"}).json()["passages"]
 
 
+def test_the_files_of_a_form_are_read_each_with_a_result(own: Path) -> None:
+    table = b"name,year\nFram,1892\n"
+    parts = [("file", ("maud.html", b"<p>The quagga sailed.</p>")), ("file", ("../ships.csv", table))]
+    parts += [("file", ("junk.bin", b"\0\1\2\xff")), ("file", ("a.md", b"The Maud sailed."))]
+    with running(own, writable=True) as service, service.client() as client:
+        reply = client.post("/v1/uploads", files=parts).json()
+        states = [(one["name"], one["state"]) for one in reply["files"]]
+        assert states == [
+            ("maud.html", "read"),
+            ("ships.csv", "read"),
+            ("junk.bin", "refused"),
+            ("a.md", "exists"),
+        ]
+        assert client.post("/v1/retrieve", json={"question": "quagga"}).json()["passages"]
+        again = client.post("/v1/uploads", params={"replace": "yes"}, files=parts[3:]).json()["files"]
+        assert [one["state"] for one in again] == ["read"]
+
+
+def test_a_form_without_files_a_broken_and_a_large_one_add_nothing(
+    own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(uploads, "LARGEST", 1000)
+    kind = {"Content-Type": "multipart/form-data; boundary=x"}
+    with running(own, writable=True, body=1000) as service, service.client() as client:
+        for content, code in (
+            (b"--x--\r\n", "bad_request"),
+            (b"--x\r\nContent-Disposition: form-data; name=file\r\n\r\ntext\r\n--x--\r\n", "bad_request"),
+            (b"no form", "bad_request"),
+            (b"--x\r\n" + b"x" * 2000, "too_large"),
+        ):
+            reply = client.post("/v1/uploads", content=content, headers=kind)
+            assert reply.json()["code"] == code, reply.text
+        reply = client.post("/v1/uploads", content=b"", headers={"Content-Type": "multipart/form-data"})
+        assert reply.status_code == 422
+        many = [("file", (f"{number}.md", b"")) for number in range(101)]
+        assert client.post("/v1/uploads", files=many).status_code in (413, 422)
+        foreign = {"Origin": "https://elsewhere.example"}
+        parts = [("file", ("b.md", b"The quagga sailed."))]
+        assert client.post("/v1/uploads", files=parts, headers=foreign).json()["code"] == "foreign_origin"
+        assert client.post("/v1/retrieve", json={"question": "quagga"}).json()["passages"] == []
+
+
 @pytest.mark.parametrize("name", ["../../a.md", "C:\\notes\\a.md", "/etc/a.md", "..a.md", "a\u0000.md"])
 def test_a_name_is_never_a_path(own: Path, name: str) -> None:
     with running(own, writable=True) as service, service.client() as client:
