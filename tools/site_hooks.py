@@ -1,17 +1,12 @@
 """Hooks of the documentation site (mkdocs.yml).
 
-They add pages from outside docs/, turn links to other files of the repository into text, insert the help of
-the commands and the table of errors, and fail the build if a page would load anything from another host.
+They add pages from outside docs/, turn links to other files of the repository into text, and fail the build
+if a page would load anything from another host.
 """
 
 from __future__ import annotations
 
-import importlib
-import inspect
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from posixpath import dirname, normpath, relpath
 from typing import Any, Final
@@ -75,37 +70,6 @@ def rewrite_links(text: str, page: str) -> str:
     return re.sub(r"\0(\d+)\0", lambda m: kept[int(m[1])], _LINK.sub(rewrite, plain))
 
 
-def _run(*argv: str) -> str:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "COLUMNS": "100", "NO_COLOR": "1"}
-    environment["KETRAG_EXTENSIONS"] = "none"
-    command = [sys.executable, "-m", "ketrag_fast.apps.cli.main", *argv]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)  # noqa: S603
-    if done.returncode:
-        raise RuntimeError(f"ketrag {' '.join(argv)}: {done.stderr}")
-    return done.stdout.strip()
-
-
-def commands() -> str:
-    """Return the help of `ketrag` and of each of its commands."""
-    top = _run("-h")
-    parts = [f"## ketrag\n\n```text\n{top}\n```\n"]
-    names = re.findall(r"^  ([a-z]+) {2,}\S", top, re.MULTILINE)
-    parts += [f"## ketrag {name}\n\n```text\n{_run(name, '-h')}\n```\n" for name in names]
-    return "\n".join(parts)
-
-
-def errors() -> str:
-    """Return a table of all errors: class, code, meaning."""
-    sys.path.insert(0, str(ROOT / "python"))
-    module = importlib.import_module("ketrag_fast.errors")
-    lines = ["| class | code | meaning |", "|---|---|---|"]
-    for name, value in vars(module).items():
-        if inspect.isclass(value) and issubclass(value, module.KetragError):
-            first = (inspect.getdoc(value) or "").split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
-            lines.append(f"| `{name}` | `{value.code}` | {first} |")
-    return "\n".join(lines)
-
-
 def on_files(files: Any, config: Any) -> Any:
     """Add the pages from outside docs/."""
     from mkdocs.structure.files import File
@@ -119,13 +83,8 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Rewrite the links of a page and insert generated parts."""
-    text = rewrite_links(markdown, page.file.src_uri)
-    if "<!-- commands -->" in text:
-        text = text.replace("<!-- commands -->", commands())
-    if "<!-- errors -->" in text:
-        text = text.replace("<!-- errors -->", errors())
-    return text
+    """Rewrite the links of a page."""
+    return rewrite_links(markdown, page.file.src_uri)
 
 
 def on_post_page(output: str, page: Any, config: Any) -> str:

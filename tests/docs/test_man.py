@@ -1,4 +1,4 @@
-"""docs/reference/ketrag.1 is the page that tools/make_man.py writes."""
+"""The manual page and the reference pages are those that the tools write."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ import shutil
 import subprocess
 import sys
 
+import pytest
+
 from tests.process import ROOT
 from tests.support.parts import missing
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "COLUMNS": "80"}
 
 
-def test_the_manual_page_is_up_to_date() -> None:
-    done = subprocess.run(
-        [sys.executable, ROOT / "tools" / "make_man.py", "--check"], env=ENVIRONMENT, check=False
-    )
-    assert done.returncode == 0, "python tools/make_man.py"
+@pytest.mark.parametrize("tool", ["make_man.py", "make_reference.py"])
+def test_the_generated_pages_are_up_to_date(tool: str) -> None:
+    done = subprocess.run([sys.executable, ROOT / "tools" / tool, "--check"], env=ENVIRONMENT, check=False)
+    assert done.returncode == 0, f"python tools/{tool}"
 
 
 def test_the_manual_page_is_valid_roff() -> None:
