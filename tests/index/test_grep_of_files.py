@@ -30,7 +30,6 @@ SEARCHED = {
     "mail.eml": b"From: a@b.no\nTo: c@d.no\nSubject: needle\n\nneedle body\n",
     "event.ics": b"BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:needle\nEND:VEVENT\nEND:VCALENDAR\n",
     "card.vcf": b"BEGIN:VCARD\nFN:needle\nEND:VCARD\n",
-    "page.rtf": b"{\\rtf1 one\n needle}\n",
     "Makefile": b"needle:\n\techo needle\n",
     "style.css": b".a { }\n.needle { color: red }\n",
     "Cargo.lock": b"a = 1\nneedle = 1\n",

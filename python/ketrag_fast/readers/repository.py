@@ -16,10 +16,12 @@ _POINTER: Final = b"version https://git-lfs.github.com/spec/"
 _AS_WRITTEN: Final = frozenset(
     (
         *("html", "json", "xml", "table", "subtitles", "man", "feed", "outline", "calendar", "contacts"),
-        *("mail", "mbox", "mht", "rtf"),
+        *("mail", "mbox"),
     )
 )
-"""Kinds whose readers do not keep the text as it is written."""
+"""Kinds whose readers do not keep the text as it is written, while people can read it as it is written."""
+_ENCODED: Final = re.compile(rb"^content-transfer-encoding:[ \t]*(?:quoted-printable|base64)", re.I | re.M)
+"""Mail whose text is encoded: nobody could read or search it as it is written."""
 KEYS: Final = frozenset((".pem", ".key", ".crt"))
 """Suffixes of keys and certificates, which are neither indexed nor searched."""
 _NO_SOURCE: Final = frozenset((*KEYS, ".ps", ".eps"))
@@ -58,7 +60,7 @@ def source_kind(path: Path, kind: str | None, head: bytes, *, is_text: bool) -> 
     is_lines = kind == "jsonl" and _DATA_SET.match(head) is None
     if kind not in (None, "text", "markdown", *_AS_WRITTEN) and not is_lines:
         return kind
-    if top_of(str(path.parent)) is None:
+    if (kind in ("mail", "mbox") and _ENCODED.search(head)) or top_of(str(path.parent)) is None:
         return kind
     if kind == "markdown":
         return "source markdown"

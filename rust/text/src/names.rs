@@ -226,6 +226,17 @@ pub fn name_spans(text: &Lexer, from: usize, naming: Naming, mut each: impl FnMu
     }
 }
 
+/// Return whether word `k` begins the name of a note in a wiki link: `[[fram]]`, or `[[ships/fram|her]]`.
+fn opens_link(text: &Lexer, k: usize) -> bool {
+    // A folder's name may have several words, a path few of them.
+    let mut before = (k.saturating_sub(MAX_PHRASE)..=k).rev();
+    text.gap(k).ends_with("[[")
+        || (text.gap(k) == "/"
+            && before
+                .find(|&at| !matches!(text.gap(at), "/" | " " | "-" | "_"))
+                .is_some_and(|at| text.gap(at).ends_with("[[")))
+}
+
 /// Append words `from..to` in lower case, with single spaces.
 fn join(text: &Lexer, from: usize, to: usize, out: &mut String) {
     for k in from..to {
@@ -369,8 +380,8 @@ impl SubjectTree {
     }
 
     /// Call `each` with the subjects in the text, with repetitions, from left to right: at each word the
-    /// longest phrase that is a subject. A single word must be capitalised (see [`Naming`]) or a number, and neither a
-    /// stop word nor a sentence opener.
+    /// longest phrase that is a subject. A single word must be capitalised (see [`Naming`]), a number or in a wiki link
+    /// (`[[fram]]`), and neither a stop word nor a sentence opener.
     pub fn mentions(&self, text: &Lexer, naming: Naming, each: impl FnMut(u32)) {
         self.mentions_of(text, naming, |k| self.word(text.lower(k)), each);
     }
@@ -424,7 +435,8 @@ impl SubjectTree {
 
     fn stands_alone(text: &Lexer, k: usize, naming: Naming) -> bool {
         let (raw, lower) = (text.raw(k), text.lower(k));
-        let starts = naming.has(text, k) || raw.chars().next().is_some_and(char::is_numeric);
+        let starts =
+            naming.has(text, k) || raw.chars().next().is_some_and(char::is_numeric) || opens_link(text, k);
         starts && !stop_words().has(lower) && !openers().has(lower) && !is_small(raw)
     }
 }
@@ -442,6 +454,29 @@ mod tests {
         let naming = Naming::of(&lexer, 0, Language::ENGLISH);
         name_spans(&lexer, 0, naming, |n| found.push(n.to_owned()));
         found
+    }
+
+    fn mentioned(text: &str) -> Vec<&'static str> {
+        let subjects = ["fram", "colin archer", "maud"];
+        let found: crate::strings::StringsBuf = subjects.into_iter().collect();
+        let mut lexer = Lexer::default();
+        lexer.read(text);
+        let mut ids = Vec::new();
+        let naming = Naming::of(&lexer, 0, Language::ENGLISH);
+        SubjectTree::new(found.view()).mentions(&lexer, naming, |id| ids.push(subjects[id as usize]));
+        ids
+    }
+
+    #[test]
+    fn notes_in_wiki_links_are_mentioned() {
+        assert_eq!(
+            mentioned("The ship [[fram]] and [[colin archer]], [[maud|her sister]]."),
+            ["fram", "colin archer", "maud"]
+        );
+        assert_eq!(
+            mentioned("A link ![[my ships/old-ones/fram#Hull]] and a fram, a /fram and x/fram."),
+            ["fram"]
+        );
     }
 
     #[test]

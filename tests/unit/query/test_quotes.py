@@ -33,7 +33,7 @@ def test_the_sentence_that_shares_the_rarest_words_comes_first(index: Index) -> 
     assert answer.reason == "no_model"
     assert any("Colin Archer" in quote.text for quote in answer.quotes[:2])
     found = index.ask("Who built her at Vollen, Christian or Jensen?").quotes[0]
-    assert found.text.startswith("She was built at Vollen")
+    assert found.text.startswith("The Maud followed her in shape. She was built at Vollen")
 
 
 def test_the_form_of_a_verb_and_the_type_of_answer_count(tmp_path: Path) -> None:

@@ -133,3 +133,18 @@ def test_the_excluded_files_of_a_worktree_are_those_of_its_repository(tmp_path: 
     make(tree, secret="x", other="x")
     (tree / ".git").write_text(f"gitdir: {main / '.git' / 'worktrees' / 't'}\n", encoding="utf-8")
     assert names(tree) == ["other"]
+
+
+def test_encoded_mail_and_rtf_of_a_repository_are_read_as_mail_and_rtf(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    head = "From: a@b.example\nTo: c@d.example\nSubject: Seals\nMIME-Version: 1.0\n"
+    plain = f"{head}Content-Type: text/plain\n\nTen, please.\n"
+    encoded = f"{head}Content-Transfer-Encoding: quoted-printable\n\nZehn St=C3=BCck, bitte.\n"
+    (tmp_path / "plain.eml").write_text(plain)
+    (tmp_path / "encoded.eml").write_text(encoded)
+    (tmp_path / "page.rtf").write_text(r"{\rtf1 Ten \b seals\b0 .}")
+    assert texts(tmp_path) == {
+        "encoded.eml": "Zehn Stück, bitte.",
+        "page.rtf": "Ten seals.",
+        "plain.eml": plain,
+    }

@@ -36,16 +36,23 @@ class Part:
     is_row: bool = False
 
 
-def parts_of(text: str, context: str = "", names: Container[str] = ()) -> list[Part]:
+def parts_of(
+    text: str, context: str = "", names: Container[str] = (), fields: Container[str] = ()
+) -> list[Part]:
     """Return the parts of a text in order.
 
     `context` are the lines printed before it, and `names` the headings that it may repeat (`heading_names`).
+    `fields` are names of metadata: a text in which each line has one of them is a record, which is one row.
 
     Examples:
         >>> text = "# Stock\\n\\nAs counted.\\n\\n| Name | Price |\\n|---|---|\\n| item-5 | 7.5 |"
         >>> [(text[part.start : part.end], part.header) for part in parts_of(text)]
         [('As counted.', ''), ('| item-5 | 7.5 |', '| Name | Price |')]
     """
+    trimmed = text.strip()
+    if fields and all(line.partition(": ")[0] in fields for line in trimmed.splitlines()):
+        start = text.index(trimmed)
+        return [Part(start, start + len(trimmed), is_row=True)] if trimmed else []
     header = _header_of(context)
     parts: list[Part] = []
     lines = list(_lines(text))

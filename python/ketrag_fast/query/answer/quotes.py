@@ -25,6 +25,12 @@ answers: on the five sets of benches/quotes.py, 400 lose 0.6 points at three quo
 second question."""
 _GAP: Final = re.compile(r"[\s\-*+•·>]*")
 """What may separate the sentences of one quote: no heading, table or other text."""
+_POINTS_BACK: Final = re.compile(
+    r"\W*(?:he|she|it|they|his|her|its|their|this|these|those|er|sie|es|dies\w*|sein\w*|ihr\w*|ils?|elles?|ce\w*"
+    r"|él|ella|ellos|ellas|est[eao]s?)\b",
+    re.IGNORECASE,
+)
+"""How a sentence begins whose subject is in the sentence before it."""
 
 
 def best_sentences(context: Context, most: int = MOST) -> tuple[Quote, ...]:
@@ -32,7 +38,8 @@ def best_sentences(context: Context, most: int = MOST) -> tuple[Quote, ...]:
 
     The sentences and rows of tables of all passages compete by the scores of `sentence_scores`. A quote is a
     sentence with those before and after it, the better one first, up to 450 characters; a row, or a sentence
-    that probably answers the question alone, is quoted alone. At most two quotes come from one passage, or
+    that probably answers the question alone, is quoted alone, or with the sentence to which its pronoun
+    refers. At most two quotes come from one passage, or
     half of `most`, and none whose best sentence is more than 3.5 below the best of all (2 if that one
     probably answers the question alone), so that a question with a clear answer gets few quotes. Of sentences
     with equal keywords one is quoted.
@@ -54,17 +61,27 @@ def best_sentences(context: Context, most: int = MOST) -> tuple[Quote, ...]:
         if taken[one.passage] < max(_EACH, most // 2) and not is_repeated:
             taken[one.passage] += 1
             chosen.append(one)
-            span = _span(sentences, at, passages[one.passage], used)
+            passage = passages[one.passage]
+            is_named = passage.title[:1].isupper() and passage.title.split(" (")[0] in context.question
+            span = _span(sentences, at, passage, used, is_named=is_named)
             used.update(span)
-            quotes.append(_quote(sentences, span, passages[one.passage]))
+            quotes.append(_quote(sentences, span, passage))
     return tuple(quotes)
 
 
-def _span(sentences: Sequence[ScoredSentence], at: int, passage: Passage, used: set[int]) -> range:
-    """Return the indices of the sentences that are quoted with sentence `at`."""
+def _span(
+    sentences: Sequence[ScoredSentence], at: int, passage: Passage, used: set[int], *, is_named: bool
+) -> range:
+    """Return the indices of the sentences that are quoted with sentence `at`.
+
+    `is_named`: the question names the passage's subject, to which its pronouns then refer.
+    """
     first = last = at
-    if sentences[at].is_whole or sentences[at].part.is_row:
-        return range(at, at + 1)
+    part = sentences[at].part
+    if sentences[at].is_whole or part.is_row:
+        is_open = not (part.is_row or is_named) and _POINTS_BACK.match(passage.text, part.start, part.end)
+        first -= bool(is_open and _is_quotable(sentences, (at - 1, at), passage, used))
+        return range(first, at + 1)
     while True:
         spans = [
             span

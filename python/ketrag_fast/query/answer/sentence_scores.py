@@ -115,11 +115,13 @@ def score_sentences(question: str, passages: Sequence[Passage]) -> list[ScoredSe
     * 0.2 for each name that the question lacks, at most four; 0.6 if it is the first of its passage, which
       often defines the subject; -1.2 with fewer than four words;
     * -1 if it is a question, -3 if a greeting, -3 if a task; none of these has a type of answer.
+
+    A row of a table may be short, and is neither question, greeting nor task.
     """
     found = [
         (at, part, passage.text[part.start : part.end])
         for at, passage in enumerate(passages)
-        for part in parts_of(passage.text, passage.context, heading_names(passage))
+        for part in parts_of(passage.text, passage.context, heading_names(passage), passage.metadata)
     ]
     headers = sorted({part.header for _, part, _ in found})
     texts = [question, *headers, *(passage.title for passage in passages), *(text for *_, text in found)]
@@ -142,7 +144,7 @@ def score_sentences(question: str, passages: Sequence[Passage]) -> list[ScoredSe
         known = one.words | titles[one.passage] | header_words[one.part.header]
         shared = _share(weights, known)
         score = base[one.passage] + _TERMS * shared + _OWN_TERMS * shares[at] + _LED_TO * led[one.passage]
-        form, lost = _form_score(one.text)
+        form, lost = _form_score(one.text, is_row=one.part.is_row)
         score += _REMAINING_TERMS * _share(rest[one.passage], one.words) + form
         near = (other for other in (at - 1, at + 1) if 0 <= other < len(sentences))
         score += _NEIGHBOUR * max(
@@ -168,8 +170,10 @@ def _share(weights: dict[str, float], words: frozenset[str]) -> float:
     return sum(weight for word, weight in weights.items() if word in words) / total if total else 0.0
 
 
-def _form_score(text: str) -> tuple[float, float]:
+def _form_score(text: str, *, is_row: bool) -> tuple[float, float]:
     """Return the part of the score that depends on the form of a sentence, and the penalty in it."""
+    if is_row:
+        return 0.0, 0.0
     words = len(_WORD.findall(text))
     kinds = ((_GREETING_START, _GREETING), (_QUESTION_END, _QUESTION), (_TASK_START, _TASK))
     lost = sum(weight for pattern, weight in kinds if pattern.search(text))
