@@ -35,9 +35,7 @@ def test_the_answer_is_quoted(desk: Index, row: dict[str, str]) -> None:
 
 
 def test_the_answer_is_in_the_first_five_passages(desk: Index) -> None:
-    found = [
-        any(row["answer"] in hit.text for hit in desk.search(row["question"], 5)) for row in ROWS
-    ]
+    found = [any(row["answer"] in hit.text for hit in desk.search(row["question"], 5)) for row in ROWS]
     assert sum(found) >= len(ROWS) - 1
 
 

@@ -16,7 +16,7 @@ from ketrag_fast.types.wording import about_missing_name, counted
 
 if TYPE_CHECKING:
     from ketrag_fast.index import Index
-    from ketrag_fast.types import Theme, ThemeQuote, Themes, ThemeSummaries, ThemeSummary
+    from ketrag_fast.types import GraphView, Theme, ThemeQuote, Themes, ThemeSummaries, ThemeSummary
 
 _COUNT: Final = 12
 """Number of themes that are printed by default."""
@@ -205,14 +205,19 @@ def _summary(found: Themes, shown: int) -> str:
 
 
 _LIMIT = 300
+_MOST_NAMES: Final = 20
+_AROUND: Final = 60
+"""Maximum number of nodes of the walk's graph that are read around a name: about what a terminal shows."""
+_WALK: Final = "walk"
 _CITATIONS = "citations"
 """The graph of `--kind document`."""
 
 
 class Graph(Command):
     """Show the neighbourhood of a node in the graphs of the index: an entity, a concept or a document. Names
-    are matched without case; similar names are suggested. With --html, draw the graph around NAME, or without
-    NAME the whole graph or its best-linked part, into one file that needs no server."""
+    are matched without case; similar names are suggested. An index that has only the graph of the walk shows
+    the passages with the name and the names in them. With --html, draw the graph around NAME, or without NAME
+    the whole graph or its best-linked part, into one file that needs no server."""
 
     examples = (
         "ketrag graph Fram",
@@ -242,11 +247,24 @@ class Graph(Command):
             missing = index.inspect.missing_graphs().get(_CITATIONS)
             if self.kind == "document" and missing is not None:
                 raise ModeUnavailable("this index has no citation graph", hint=f"`{missing}` adds it")
+            if self.kind is None and index.inspect.graphs() == (_WALK,):
+                return self._print_walk(index, self.name)
             found = index.inspect.node(self.name, self.kind, filter=index.inspect.filter)
         if self.json:
             output.write_json(found.to_json())
         else:
             output.write("\n".join(inline(line) for line in found.lines()))
+        return 0
+
+    def _print_walk(self, index: Index, name: str) -> int:
+        """Print the passages that the walk reaches from a name, and the names in them."""
+        document = index.get(name)
+        around = document.title or name if document is not None else name
+        view = index.inspect.graph(_WALK, around=around, limit=_AROUND, filter=index.inspect.filter)
+        if self.json:
+            output.write_json(view.to_json())
+        else:
+            output.write("\n".join(inline(line) for line in _walk_lines(index, view, name)))
         return 0
 
     def _draw(self, file: Path) -> int:
@@ -268,3 +286,27 @@ class Graph(Command):
             nodes = f"{len(view.nodes):,} of {view.total_nodes:,} nodes"
             output.say(f"{file}: {nodes}, {len(view.edges):,} of {view.total_edges:,} edges")
         return 0
+
+
+def _walk_lines(index: Index, view: GraphView, name: str) -> Iterator[str]:
+    """Yield the passages next to the named nodes of the walk's graph, then the names in these passages."""
+    seeds = {at for at, node in enumerate(view.nodes) if node.seed}
+    near = {
+        end for edge in view.edges for end in (edge.source, edge.target) if {edge.source, edge.target} & seeds
+    }
+    units = {at: unit for at in sorted(seeds | near) if (unit := view.nodes[at].unit) is not None}
+    linked = {
+        end
+        for edge in view.edges
+        for end in (edge.source, edge.target)
+        if edge.source in units or edge.target in units
+    }
+    yield f"{name}  ({counted(len(units), 'passage')} in the graph of the walk)"
+    for at, unit in units.items():
+        ((_, span),) = index.inspect.around(unit, 0, 0)
+        place = describe_location(index.inspect.location(unit, span.start, span.end))
+        yield f"  {span.document}{f'  {place}' if place else ''}  {view.nodes[at].title}".rstrip()
+    names = [view.nodes[at].title for at in sorted(linked - seeds) if view.nodes[at].unit is None]
+    if names:
+        yield "names in these passages:"
+        yield f"  {', '.join(names[:_MOST_NAMES])}"
