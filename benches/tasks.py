@@ -6,7 +6,7 @@
 requests==2.32.5`); the third repository is this one. The tasks and their places were written before the first run.
 
 A place is named if the reply has a passage of its definition: one with its first line, or with its name as the last
-heading, as later parts of a long definition have. The line and the file alone are counted, too.
+heading, as later parts of a long definition have; or its name with its line. The line and the file alone are counted, too.
 `rg` stands for an assistant with a shell: it searches for the three longest words of the task, reads at most 100
 lines of output, then 80 lines around the first match of each file, the file with the most matches first.
 """
@@ -28,6 +28,8 @@ from ketrag_fast import Index, Settings
 from ketrag_fast.apps.server.mcp_text import TOKENS, Paths, read_reply, search_reply
 from ketrag_fast.kernels import count_tokens
 
+OWN = ("benches/tasks.py", "docs/reference/tasks.md", "docs/how-to/assistants.md")
+"""Files of this repository with the tasks themselves, which are left out."""
 LIMIT = 8
 """Passages of a reply, the default of the tool `search`."""
 MATCHES, AROUND, FILES = 100, 80, 5
@@ -67,6 +69,8 @@ class Trial:
     tokens: int
     calls: int | None
     transcript: list[str] = field(default_factory=list)
+    is_listed: bool = False
+    """Whether the reply names the definition with its line, below the passages."""
 
 
 def tokens_of(text: str) -> int:
@@ -91,7 +95,11 @@ def listed(folder: Path) -> list[Path]:
 def by_search(index: Index, task: str, name: str, path: Path, line: int) -> Trial:
     """Search, then read each named passage until the place is shown."""
     hits = index.search(task, LIMIT)
-    reply = search_reply(hits, LIMIT, TOKENS, Paths(local=True))
+    reply = search_reply(
+        hits, LIMIT, TOKENS, Paths(local=True), lambda hit: index.inspect.definitions(hit.document, task)
+    )
+    others = [row for row in reply.text.splitlines() if row.startswith("also in ")]
+    is_listed = any(path.name in row and re.search(rf"\b{re.escape(name)}:{line}\b", row) for row in others)
     in_file = [hit.path == str(path) for hit in hits]
     has_line = [bool(hit.lines and hit.lines[0] <= line <= hit.lines[1]) for hit in hits]
     is_part = [not name or (bool(hit.title) and hit.title[-1] == name) for hit in hits]
@@ -101,7 +109,10 @@ def by_search(index: Index, task: str, name: str, path: Path, line: int) -> Tria
     for hit in list(hits)[1 : calls or 0]:
         read_reply(index.text(hit.path or hit.document, hit.lines), TOKENS, Paths(local=True))
     is_line = any(own and a for own, a in zip(in_file, has_line, strict=True))
-    return Trial(rank is not None, is_line, any(in_file), tokens_of(reply.text), calls, [reply.text])
+    calls = 1 if is_listed else calls
+    return Trial(
+        calls is not None, is_line, any(in_file), tokens_of(reply.text), calls, [reply.text], is_listed
+    )
 
 
 def by_shell(folder: Path, task: str, path: Path, line: int) -> Trial:
@@ -132,7 +143,7 @@ def trials(folders: dict[str, Path]) -> Iterator[tuple[tuple[str, str, str, str]
     indexes = {}
     for name, folder in folders.items():
         place = WORK / "tasks" / re.sub(r"\W", "-", name)
-        indexes[name] = Index.build(str(folder), place, settings=Settings(modes="walk"))
+        indexes[name] = Index.build(str(folder), place, settings=Settings(modes="walk", exclude=",".join(OWN)))
     for task in TASKS:
         name, question, end, definition = task
         path, line = place_of(folders[name], end, definition)
@@ -179,6 +190,7 @@ def main() -> None:
         ]
     every = [
         ["the definition is in the first reply", sum(row[2] for row in rows), sum(row[5] for row in rows)],
+        ["its name and line are, below the passages", sum(one.is_listed for one, _ in both), 0],
         ["its first line is", *(sum(one.has_line for one in ways) for ways in zip(*both, strict=True))],
         ["its file is", *(sum(one.has_file for one in ways) for ways in zip(*both, strict=True))],
         ["the definition after all calls", *(sum(row[at] is not None for row in rows) for at in (4, 7))],

@@ -80,6 +80,24 @@ class Inspection:
         return outline_of(self._opened, wanted, clock.left)
 
     @enough_memory()
+    def definitions(self, document: str, query: str, most: int = 4) -> tuple[tuple[int, str], ...]:
+        """Return up to `most` definitions of a file of source code whose names say what a query says.
+
+        Each has the number of its line. Empty for other documents and for those of no file.
+        """
+        from ketrag_fast.base.scopes import scope_mask
+        from ketrag_fast.query.definitions import matching_definitions
+
+        texts = self._opened.texts
+        number = texts.numbers.get(document)
+        if number is None or not any(scope_mask("code", [document])):
+            return ()
+        text = texts.text(number)
+        first = int(texts.core.first_line(number, text) or 1)
+        found = matching_definitions(text, query, most)
+        return tuple((first + text.count("\n", 0, offset), name) for offset, name in found)
+
+    @enough_memory()
     def documents(
         self,
         first: int = 0,

@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from ketrag_fast import _core
+
 NAME: Final = re.compile(r"[^\W\d]\w{2,}")
 """A name that is long enough to tell something: local variables such as `i` do not."""
 _MODIFIER: Final = (
@@ -100,6 +102,30 @@ def defined_names(text: str) -> Iterator[tuple[int, str]]:
         if after.endswith("{") or (not indent and not after.endswith(";")):
             found.append((match.start(), name))
     yield from sorted(set(found))
+
+
+def matching_definitions(text: str, query: str, most: int) -> list[tuple[int, str]]:
+    """Return up to `most` definitions of a text of source code whose names say what a query says.
+
+    At least half of the keywords in the name are those of the query; names that share more of them come
+    first. Each has the offset of its line.
+
+    Examples:
+        >>> matching_definitions("def read(): 1\ndef guess_json_utf(): 2", "guess the encoding of JSON", 3)
+        [(14, 'guess_json_utf')]
+    """
+    asked = set(_core.lexical_keywords(query))
+    found = []
+    for offset, name in defined_names(text):
+        words = {word for word in _core.lexical_keywords(name) if len(word) < len(name.replace("_", ""))}
+        words = words or set(_core.lexical_keywords(name))
+        shared = len(words & asked)
+        if shared and 2 * shared >= len(words):
+            found.append((-shared, len(words), offset, name))
+    chosen: dict[str, int] = {}
+    for _, _, offset, name in sorted(found):
+        chosen.setdefault(name, offset)
+    return [(offset, name) for name, offset in list(chosen.items())[:most]]
 
 
 def _last_word(text: str) -> str:

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from ketrag_fast.query.definitions import defined_names
+from ketrag_fast.query.definitions import defined_names, matching_definitions
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,14 @@ def test_long_lines_take_linear_time(text: str) -> None:
     started = time.process_time()
     assert list(defined_names(text)) == []
     assert time.process_time() - started < 10
+
+
+def test_definitions_that_say_what_a_query_says() -> None:
+    text = (
+        "NULL = 1\ndef read():\n    pass\ndef guess_json_utf(data):\n    pass\nclass JsonReader:\n    pass\n"
+    )
+    found = [name for _, name in matching_definitions(text, "guess the encoding of JSON bytes", 3)]
+    assert found == ["guess_json_utf", "JsonReader"]
+    assert matching_definitions(text, "the weather", 3) == []
+    assert len(matching_definitions(text, "guess the JSON", 1)) == 1
+    assert [name for _, name in matching_definitions(text, "read a file", 3)] == ["read"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate, groupby
 from typing import Any, Final
 
@@ -33,6 +33,8 @@ WHOLE: Final = 1
 """Hits that are shown whole. This and the next number were chosen by benches/agents.py."""
 BRIEF: Final = 3
 """Rank up to which hits have the line that fits best; of later ones only place and headings are shown."""
+_DEFINING: Final = 3
+"""Maximum number of files of which other definitions are named."""
 _UNKNOWN: Final = 10
 """Maximum number of unknown words that are listed."""
 _LAST: Final = 100
@@ -112,10 +114,16 @@ def position_of(place: Place) -> str:
     return f"{lines[0]}-{lines[1]}" if lines[1] > lines[0] else str(lines[0])
 
 
-def search_reply(hits: Hits, limit: int, tokens: int, paths: Paths) -> Reply:
+Defined = Callable[[Hit], Sequence[tuple[int, str]]]
+"""Returns the definitions of the file of a hit, with their lines, whose names say what the query says."""
+
+
+def search_reply(hits: Hits, limit: int, tokens: int, paths: Paths, defined: Defined | None = None) -> Reply:
     """Return hits: the best one whole, of the next ones a line, of the others their places only.
 
-    That none may fit comes first, because a model reads a passage as an answer.
+    Of the first files of code, definitions that no shown passage begins with are named, too: a long function
+    is often found by a passage in its middle, or by the constants above it. That none may fit comes first,
+    because a model reads a passage as an answer.
     """
     shown: list[Hit] = []
     blocks: list[str] = []
@@ -127,7 +135,8 @@ def search_reply(hits: Hits, limit: int, tokens: int, paths: Paths) -> Reply:
         if hit.description is not None and all(hit.description != one.description for one in shown):
             head += f"\n({one_line(hit.description)})"
         line = "" if hit.rank > BRIEF else one_line(best_line(hit))
-        full = f"{head}\n{fenced(hit.text.strip())}"
+        text = hit.text.strip("\r\n").rstrip()  # the first line keeps its indentation
+        full = f"{head}\n{fenced(text)}"
         is_whole = len(shown) < WHOLE and _size(full) <= room
         block = full if is_whole else f"{head}\n… {line}" if line else head
         cost = _size(block) + 1
@@ -140,6 +149,9 @@ def search_reply(hits: Hits, limit: int, tokens: int, paths: Paths) -> Reply:
     if not hits.hits:
         blocks = [_no_hits(hits)]
     else:
+        named = _other_definitions(shown, whole, defined, paths) if defined is not None else ""
+        if named and _size(named) < room:
+            blocks.append(named)
         said = [_how_to_read((shown[whole:] or shown or hits.hits)[0], paths)]
         if len(shown) < len(hits.hits):
             said.append(f"{len(hits.hits) - len(shown)} more need max_tokens above {tokens}")
@@ -152,6 +164,30 @@ def search_reply(hits: Hits, limit: int, tokens: int, paths: Paths) -> Reply:
     warnings = [warning for warning in hits.warnings if warning != NOTHING_FITS]
     notes = _notes([*hits.notes, *warnings], shown)
     return Reply("\n\n".join([*first, *blocks, *notes]), {**data, "hits": rows})
+
+
+def _other_definitions(shown: Sequence[Hit], whole: int, defined: Defined, paths: Paths) -> str:
+    """Return a line for each of the first files, with definitions at which no passage begins.
+
+    The first `whole` passages are shown whole; the definitions in them are left out.
+    """
+    files: dict[str, Hit] = {}
+    for hit in shown:
+        if hit.lines is not None:
+            files.setdefault(hit.path or hit.document, hit)
+    lines: list[str] = []
+    for path, hit in files.items():
+        if len(lines) == _DEFINING:
+            break
+        seen = set[int]()
+        for rank, one in enumerate(shown):
+            if one.lines is not None and (one.path or one.document) == path:
+                first, last = one.lines
+                seen.update(range(first, last + 1) if rank < whole else (first,))
+        names = [f"{name}:{line}" for line, name in defined(hit) if line not in seen]
+        if names:
+            lines.append(one_line(f"also in {paths.name(hit)}: {', '.join(names)}"))
+    return "\n".join(lines)
 
 
 def _how_to_read(hit: Hit, paths: Paths) -> str:

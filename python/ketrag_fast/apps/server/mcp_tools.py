@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from inspect import Parameter, signature
 from itertools import zip_longest
@@ -34,6 +34,7 @@ from ketrag_fast.apps.server.mcp_text import (
     MOST_TOKENS,
     OUTLINE_TOKENS,
     TOKENS,
+    Defined,
     Paths,
     Reply,
     answer_reply,
@@ -50,13 +51,14 @@ from ketrag_fast.apps.server.replies import error_json
 from ketrag_fast.apps.server.service import OpenIndex, OpenIndexes, SeenIndexes, Service
 from ketrag_fast.apps.server.users import User
 from ketrag_fast.errors import InputError, KetragError, UnknownName
+from ketrag_fast.index import Index
 from ketrag_fast.index.freshness import first_names
 from ketrag_fast.index.indexes import Indexes
 from ketrag_fast.index.left_out import reasons_of
 from ketrag_fast.query.query import MOST_HOPS
 from ketrag_fast.query.themes.question import SURVEY, asks_about_the_whole
 from ketrag_fast.records import replace
-from ketrag_fast.types import Match, Turn
+from ketrag_fast.types import Hit, Match, Turn
 from ketrag_fast.types.wording import counted
 
 _READS: Final = ToolAnnotations(
@@ -294,7 +296,8 @@ class _Tools:
         hits = Indexes(chosen).search(query, limit, glob=glob, **fields)
         if not hits and (lines := self._unindexed_lines(query, index)):
             return grep_reply(lines, len(lines), max_tokens, self._paths).noting(_NOT_INDEXED)
-        return search_reply(hits, limit, max_tokens, self._paths).noting(_hint(query))
+        reply = search_reply(hits, limit, max_tokens, self._paths, _definitions_by(chosen, query))
+        return reply.noting(_hint(query))
 
     def _unindexed_lines(self, query: str, index: str | None) -> list[Match]:
         """Return lines with words of a query, of files that are not indexed yet.
@@ -520,6 +523,16 @@ def tool_calls(own: _Tools) -> dict[str, Callable[..., Reply]]:
         "themes": own.themes,
         "ask": own.ask,
     }
+
+
+def _definitions_by(indexes: Mapping[str, Index], query: str) -> Defined:
+    """Return what `search_reply` names of the file of a hit."""
+
+    def of(hit: Hit) -> Sequence[tuple[int, str]]:
+        found: Index = indexes.get(hit.index or "") or next(iter(indexes.values()))
+        return found.inspect.definitions(hit.document, query)
+
+    return of
 
 
 def _hint(question: str) -> str | None:
