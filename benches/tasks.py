@@ -143,7 +143,9 @@ def trials(folders: dict[str, Path]) -> Iterator[tuple[tuple[str, str, str, str]
     indexes = {}
     for name, folder in folders.items():
         place = WORK / "tasks" / re.sub(r"\W", "-", name)
-        indexes[name] = Index.build(str(folder), place, settings=Settings(modes="walk", exclude=",".join(OWN)))
+        indexes[name] = Index.build(
+            str(folder), place, settings=Settings(modes="walk", exclude=",".join(OWN))
+        )
     for task in TASKS:
         name, question, end, definition = task
         path, line = place_of(folders[name], end, definition)
