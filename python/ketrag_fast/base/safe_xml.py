@@ -13,7 +13,8 @@ from xml.parsers import expat
 
 from ketrag_fast.errors import DocumentError
 
-_DEEPEST: Final = 400
+DEEPEST: Final = 400
+"""Nested elements of a file, unless its reader allows more."""
 _LONGEST_TAG: Final = 20_000_000
 """Maximum number of bytes of one tag or comment, which the parser holds as a whole."""
 _WRONG: Final = re.compile(rb"\s*<\?xml[^>\0]{0,100}encoding\s*=\s*[\"'](?:utf-?16|utf-?32|ucs-?[24])", re.I)
@@ -38,9 +39,9 @@ def local(name: str) -> str:
     return name.rpartition(":")[2] if ":" in name else name
 
 
-def parse(pieces: Iterable[bytes], handler: Handler, name: str) -> None:
+def parse(pieces: Iterable[bytes], handler: Handler, name: str, *, deepest: int = DEEPEST) -> None:
     """Feed XML to a handler. Raises DocumentError if it is not XML or declares entities."""
-    for _ in steps(pieces, handler, name):
+    for _ in steps(pieces, handler, name, deepest=deepest):
         pass
 
 
@@ -73,7 +74,7 @@ def _encoding(first: bytes) -> str | None:
     return "utf-8" if _WRONG.match(first) else None
 
 
-def steps(pieces: Iterable[bytes], handler: Handler, name: str) -> Iterator[None]:
+def steps(pieces: Iterable[bytes], handler: Handler, name: str, *, deepest: int = DEEPEST) -> Iterator[None]:
     """Feed XML to a handler and yield after each piece, so that results can be used early."""
     rest = iter(pieces)
     first = next(rest, b"")
@@ -85,8 +86,8 @@ def steps(pieces: Iterable[bytes], handler: Handler, name: str) -> Iterator[None
     def start(tag: str, attributes: dict[str, str]) -> None:
         nonlocal depth
         depth += 1
-        if depth > _DEEPEST:
-            raise DocumentError(f"{name}: XML is nested more than {_DEEPEST} levels deep")
+        if depth > deepest:
+            raise DocumentError(f"{name}: XML is nested more than {deepest:,} levels deep")
         if ":" in "".join(attributes):  # with a prefix before without, if both occur
             ordered = sorted(attributes.items(), key=lambda entry: ":" in entry[0])
             attributes = {local(key): value for key, value in ordered}

@@ -138,8 +138,6 @@ ALONE: Final = frozenset(
         "outline",
         "html",
         "pdf",
-        "docx",
-        "pptx",
         "odt",
         "odp",
         "epub",

@@ -8,6 +8,8 @@ class Attachments:
 
     def __init__(self) -> None:
         self.items: list[tuple[str, bytes]] = []
+        self.unread: list[str] = []
+        """Parts that have no text, such as signatures."""
         self._numbers: dict[str, int] = {}
 
     def add(self, name: str, content: bytes) -> None:

@@ -29,8 +29,8 @@ from ketrag_fast.readers.rtf import rtf_text
 from ketrag_fast.readers.text_builder import TextWriter
 from ketrag_fast.readers.tnef import Envelope, read_envelope
 from ketrag_fast.records import replace
-from ketrag_fast.types import Document
-from ketrag_fast.types.documents import ENCODING
+from ketrag_fast.types import Document, Failure
+from ketrag_fast.types.documents import EMBEDDED, ENCODING
 from ketrag_fast.types.locations import Locator
 
 LARGEST: Final = 100_000_000
@@ -142,6 +142,8 @@ def message_items(file: SourceFile, data: bytes) -> Iterator[Item]:
     for guess in guesses:
         if not guess.is_sure:
             yield unsure(file, str(guess.encoding))
+    if attached.unread:
+        yield Failure(file.id, EMBEDDED, f"not read: {', '.join(attached.unread)}")
     for name, content in attached.items:
         inner = file.member(name, content)
         if inner.depth > DEEPEST:
@@ -174,7 +176,8 @@ def _parts(message: Message) -> Iterator[Message]:
     left = 2 * MOST_PARTS
     while pending:
         part = pending.pop()
-        if part.get_content_type() == "message/rfc822" or not part.is_multipart():
+        kind = part.get_content_type()
+        if kind == "message/rfc822" or kind in _REPORTS or not part.is_multipart():
             yield part
             continue
         inner = [one for one in islice(part.get_payload(), left) if isinstance(one, Message)]
@@ -254,6 +257,12 @@ def _part(
         if envelope.problem:
             raise DocumentError(envelope.problem)
         return None
+    if kind in _SIGNATURES:
+        attached.unread.append(name or "a signature")
+        return None
+    if kind in _REPORTS:
+        _write_report(part, writer)
+        return None
     is_file = str(part.get("Content-Disposition", "")).lower().startswith("attachment")
     if kind == "text/calendar" and not is_file:
         _write_events(event_texts(_text(part, _bytes(part), file).text), writer)
@@ -279,6 +288,33 @@ def _part(
     if found.encoding is not None:
         writer.located(mark, ENCODING, found.encoding)
     return found
+
+
+_SIGNATURES: Final = (
+    "application/pgp-signature",
+    "application/pkcs7-signature",
+    "application/x-pkcs7-signature",
+)
+_REPORTS: Final = ("message/delivery-status", "message/disposition-notification", "text/rfc822-headers")
+_SHOWN: Final = (
+    *("final-recipient", "original-recipient", "action", "status", "diagnostic-code", "disposition"),
+    *("from", "to", "subject", "date"),
+)
+"""Fields of a report that are read."""
+
+
+def _write_report(part: Message, writer: TextWriter) -> None:
+    """Write which message a report is about, and what became of it."""
+    inner = part.get_payload()
+    groups = inner[:MOST_PARTS] if isinstance(inner, list) else [message_from_bytes(_bytes(part))]
+    mark = writer.mark()
+    for group in groups:
+        if not isinstance(group, Message):
+            continue
+        fields = raw_headers(group)
+        lines = (f"{name}: {header_text(group, name, fields[name])}" for name in _SHOWN if name in fields)
+        writer.paragraph("\n".join(lines))
+    writer.located(mark, "part", "report")
 
 
 _ENVELOPES: Final = ("application/ms-tnef", "application/vnd.ms-tnef")

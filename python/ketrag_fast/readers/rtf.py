@@ -9,13 +9,20 @@ from typing import Any, Final
 
 from ketrag_fast._core import lowered_text, raised_text
 from ketrag_fast.errors import DocumentError
+from ketrag_fast.readers.office.charts import PAGE_NUMBER, comment_line
+from ketrag_fast.readers.office.symbol_fonts import symbol
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.text_builder import TextWriter
 from ketrag_fast.records import dataclass, replace
+from ketrag_fast.types import Failure
+from ketrag_fast.types.documents import EMBEDDED
 
 LARGEST: Final = 200_000_000
 """Maximum size of a file in bytes."""
 _DEEPEST: Final = 10_000
+_SIGNS: Final = 2
+"""The character set of fonts of signs."""
+_LONGEST_NAME: Final = 100
 _TOKEN: Final = re.compile(
     r"\\([a-zA-Z]{1,32})(-?\d{1,10})? ?|\\'([0-9a-fA-F]{2})|\\([^a-zA-Z])|([{}])|([^\\{}\r\n]+)|[\r\n]+|\\"
 )
@@ -32,16 +39,16 @@ _SKIPPED: Final = frozenset(
             "generator",
         ),
         *(
-            "pict",
-            "object",
             "objdata",
+            "objclass",
+            "objname",
             "themedata",
             "colorschememapping",
             "datastore",
             "latentstyles",
             "xmlnstbl",
         ),
-        *("header", "headerl", "headerr", "headerf", "footer", "footerl", "footerr", "footerf", "filetbl"),
+        *("filetbl",),
         *(
             "fldinst",
             "bkmkstart",
@@ -49,14 +56,21 @@ _SKIPPED: Final = frozenset(
             "pgptbl",
             "mmathPr",
             "template",
-            "nonshppict",
             "atnid",
-            "atnauthor",
         ),
-        *("annotation", "atrfstart", "atrfend", "listtext", "pntext", "wgrffmtfilter", "shpinst", "sp", "do"),
+        *("atrfstart", "atrfend", "listtext", "pntext", "wgrffmtfilter", "shpinst", "sp", "do"),
     )
 )
 """Destinations without text of the document."""
+_PARTS: Final = {
+    **dict.fromkeys(("header", "headerl", "headerr", "headerf"), "header"),
+    **dict.fromkeys(("footer", "footerl", "footerr", "footerf"), "footer"),
+    "annotation": "comment",
+    "atnauthor": "author",
+}
+"""Destinations whose text follows that of the document."""
+_SHOWN: Final = frozenset(("shptxt", "dptxbxtext", "result"))
+"""Destinations inside skipped ones that have text of the document: text boxes, and what an object shows."""
 _SYMBOLS: Final = {
     "tab": "\t",
     "line": "\n",
@@ -110,6 +124,10 @@ def read_rtf(file: SourceFile) -> Iterator[Item]:
         yield file.failure("the document has no text")
         return
     yield writer.document(file, title, reading.about)
+    unread = {"picture": reading.pictures, "embedded object": reading.objects}
+    named = [f"{count:,} {what}{'s' * (count > 1)}" for what, count in unread.items() if count]
+    if named:
+        yield Failure(file.id, EMBEDDED, f"not read: {'; '.join(named)}")
 
 
 def rtf_text(data: bytes) -> str:
@@ -134,6 +152,12 @@ class _State:
     after_unicode: int = 1
     """Characters after a Unicode character that repeat it for readers without Unicode."""
     encoding: str = ""
+    symbols: str = ""
+    """Name of a font of signs."""
+    part: str = ""
+    """A header, a footer, a comment or its author."""
+    is_copy: bool = False
+    """In a picture or a text box that repeats another one."""
 
 
 class _RtfText:
@@ -157,6 +181,11 @@ class _RtfText:
         self._level: int | None = None
         self._script = (-1, "", 0)  # where the last script begins in the paragraph, its text and kind
         self._is_new = False  # nothing of the group was read yet
+        self._symbol_fonts: dict[int, str] = {}
+        self._font_name: list[str] = []
+        self._others: list[tuple[str, list[str]]] = []  # headers, footers and comments
+        self.pictures = self.objects = 0
+        """Numbers of pictures and embedded objects, which are not read."""
 
     def read(self, text: str) -> None:
         """Read a whole file."""
@@ -179,6 +208,27 @@ class _RtfText:
                 self._mark(mark)
         self._end_paragraph()
         self._end_table()
+        self._write_others()
+
+    def _write_others(self) -> None:
+        """Write comments, and each text of headers and footers once, unless the document has it."""
+        known = {line.strip() for line in self._writer.text().split("\n")}
+        author = ""
+        for part, texts in self._others:
+            lines = [" ".join(line.split()) for line in "".join(texts).split("\n")]
+            mark = self._writer.mark()
+            if part == "author":
+                author = " ".join(filter(None, lines))
+            elif part == "comment":
+                text = "\n".join(filter(None, lines))
+                self._writer.paragraph(comment_line(author, text) if text else "")
+                author = ""
+            else:
+                for line in lines:
+                    if line not in known and not PAGE_NUMBER.fullmatch(line):
+                        known.add(line)
+                        self._writer.paragraph(line)
+            self._writer.located(mark, "part", part)
 
     def _brace(self, brace: str) -> None:
         if brace == "{":
@@ -208,6 +258,19 @@ class _RtfText:
         self._flush()
         if word in _SYMBOLS:
             self._put(_SYMBOLS[word])
+        elif word in _PARTS:
+            state.part, state.skips = _PARTS[word], False
+            self._others.append((state.part, []))
+        elif word in _SHOWN:
+            state.skips = state.is_copy
+            if word != "result" and not (state.skips or state.part or self._in_table):
+                self._end_paragraph()
+        elif word in ("pict", "object"):
+            state.skips = True
+            self.pictures += word == "pict" and not state.is_copy
+            self.objects += word == "object"
+        elif word in ("nonshppict", "shprslt"):
+            state.skips = state.is_copy = True
         elif word in _SKIPPED:
             state.skips = True
             state.in_fonts = state.in_fonts or word == "fonttbl"
@@ -223,11 +286,15 @@ class _RtfText:
             self._page = "mac_roman"
         elif word == "f" and number is not None:
             self._font = number
+            self._font_name = []
             state.encoding = self._fonts.get(number, "")
+            state.symbols = self._symbol_fonts.get(number, "")
         elif word == "fcharset" and state.in_fonts:
+            if number == _SIGNS:
+                self._symbol_fonts[self._font] = "symbol"
             self._fonts[self._font] = _codec(_CHARSETS.get(number or 0, ""), "")
         elif word == "plain":
-            state.hidden, state.encoding, state.script = False, "", 0
+            state.hidden, state.encoding, state.script, state.symbols = False, "", 0, ""
         elif word in ("super", "sub", "nosupersub", "up", "dn"):
             sign = {"super": 1, "up": 1, "sub": -1, "dn": -1}.get(word, 0)
             state.script = sign if number is None or number > 0 else 0
@@ -239,7 +306,10 @@ class _RtfText:
             self._layout(word, number)
 
     def _layout(self, word: str, number: int | None) -> None:
-        if word == "pard":
+        if self._state.part:
+            if word in _BREAKS or word == "cell":
+                self._others[-1][1].append("\n")
+        elif word == "pard":
             self._in_table, self._level = False, None
         elif word == "intbl":
             self._in_table = True
@@ -265,6 +335,8 @@ class _RtfText:
             if self._high:
                 self._put(chr(0x10000 + ((self._high - 0xD800) << 10) + code - 0xDC00))
             self._high = 0
+        elif 0xF000 <= code < 0xF100 and (sign := symbol(self._state.symbols or "symbol", code)):
+            self._put(sign)
         else:
             self._put(chr(code))
         self._left = self._state.after_unicode
@@ -272,13 +344,17 @@ class _RtfText:
     def _put_bytes(self, data: bytes) -> None:
         cut = min(self._left, len(data))
         self._left -= cut
-        if not self._state.skips or self._state.about:
+        if not self._state.skips or self._state.about or self._state.in_fonts:
             self._bytes += data[cut:]
 
     def _flush(self) -> None:
         if self._bytes:
-            text = self._bytes.decode(self._state.encoding or self._page, "replace")
+            data = bytes(self._bytes)
             self._bytes.clear()
+            if name := self._state.symbols:
+                text = "".join(symbol(name, byte) or "" for byte in data)
+            else:
+                text = data.decode(self._state.encoding or self._page, "replace")
             self._put(text)
 
     def _put(self, text: str) -> None:
@@ -286,6 +362,10 @@ class _RtfText:
         state = self._state
         if state.about:
             self.about[state.about] = f"{self.about.get(state.about, '')}{text}"[:2000]
+        elif state.in_fonts:
+            self._name_font(text)
+        elif state.part and not (state.skips or state.hidden or state.deleted):
+            self._others[-1][1].append(text)
         elif not (state.skips or state.hidden or state.deleted):
             if self._rows and not self._in_table and not self._cells and text.strip():
                 self._end_table()
@@ -293,6 +373,12 @@ class _RtfText:
                 self._put_script(text, state.script)
             else:
                 self._paragraph.append(text)
+
+    def _name_font(self, text: str) -> None:
+        """Note which of the fonts of signs a font is: Symbol or Wingdings."""
+        if self._font in self._symbol_fonts and len(self._font_name) < _LONGEST_NAME:
+            self._font_name.append(text)
+            self._symbol_fonts[self._font] = "".join(self._font_name).partition(";")[0].strip()
 
     def _put_script(self, text: str, script: int) -> None:
         """Write raised or lowered text, with what was raised before it."""

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from ketrag_fast._core import lowered_text, raised_text
 from ketrag_fast.base.safe_xml import Handler, parse
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.chats import conversations
@@ -93,6 +94,7 @@ class _Closed(NamedTuple):
     lines: list[tuple[str, str]]
     inline: str | None
     attributes: tuple[tuple[str, str], ...] = ()
+    name: str = ""
 
 
 _HELD: Final = 64
@@ -130,7 +132,7 @@ class _Tree(Handler):
         element = self._open[-1]
         self._end_text(element)
         self._open.pop()
-        closed = _Closed([], None) if element.streamed else _close(element)
+        closed = _Closed([], None) if element.streamed else _close(element)._replace(name=element.name)
         if name.lower() == "title" and not self.title and closed.inline:
             self.title = cut_name(closed.inline, LONGEST_TITLE)
         parent = self._open[-1]
@@ -177,7 +179,7 @@ def _close(element: _Element) -> _Closed:
         if isinstance(one, str):
             sentence.append(one)
         elif one.inline is not None:
-            sentence.append(one.inline)
+            sentence.append(_in_sentence("".join(sentence[-8:])[-60:], one))
             marks += one.attributes
         else:
             lines += _sentence(sentence, path)
@@ -190,6 +192,14 @@ def _close(element: _Element) -> _Closed:
     if len(element.held) == 1 or not any(isinstance(one, _Closed) for one in element.held):
         return _Closed([*marks, (f"{element.name}: {text}", path)], whole, tuple(marks))
     return _Closed([*about, (text, path), *marks[len(about) :]], whole, tuple(marks))
+
+
+def _in_sentence(before: str, own: _Closed) -> str:
+    """Return the text of an element after other text; superscripts and subscripts have their sign."""
+    inline = own.inline or ""
+    if own.name in ("sup", "superscript"):
+        return raised_text(before, inline)
+    return lowered_text(before, inline) if own.name in ("sub", "subscript") else inline
 
 
 def _sentence(parts: Sequence[str], path: str) -> list[tuple[str, str]]:

@@ -443,7 +443,11 @@ def _grouped(head: Sequence[str], below: Sequence[str], values: Sequence[str]) -
         value = values[place] if place < len(values) else ""
         if not below[place] or _is_amount(below[place]) or not _AMOUNT.match(value):
             return None
-    return [f"{name} {below[place]}".strip() for name, own in groups for place in own]
+    return [
+        name if name == below[place] else f"{name} {below[place]}".strip()  # one that is merged downwards
+        for name, own in groups
+        for place in own
+    ]
 
 
 def _with_units(head: Sequence[str], below: Sequence[str], values: Sequence[str]) -> list[str] | None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from ketrag_fast.base.safe_xml import Handler, parse
+from ketrag_fast.base.safe_xml import DEEPEST, Handler, parse
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.protocol import RATIO, UNPACKED, SourceFile
 
@@ -79,9 +79,9 @@ class Package:
             parts.append(piece)
         return b"".join(parts)
 
-    def xml(self, name: str, handler: Handler) -> None:
-        """Parse a member as XML."""
-        parse(self.pieces(name), handler, name)
+    def xml(self, name: str, handler: Handler, *, deepest: int = DEEPEST) -> None:
+        """Parse a member as XML with at most `deepest` nested elements."""
+        parse(self.pieces(name), handler, name, deepest=deepest)
 
 
 @contextmanager

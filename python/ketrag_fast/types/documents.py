@@ -28,9 +28,11 @@ FORMAT: Final = "format"
 """Code: the file was skipped because no reader supports its format."""
 MEMBER: Final = "member"
 """Code: the member of an archive, or the attachment, was skipped because no reader supports its format."""
-LEFT_OUT: Final = frozenset((ENCODING, FORMAT, GENERATED, HIDDEN, IGNORED, MEMBER))
+EMBEDDED: Final = "embedded"
+"""Code: pictures and other objects inside the file were skipped."""
+LEFT_OUT: Final = frozenset((EMBEDDED, ENCODING, FORMAT, GENERATED, HIDDEN, IGNORED, MEMBER))
 """Codes of what was left out, or read with a guess, for a reason that is not an error."""
-NOTES: Final = frozenset((ENCODING, GENERATED, HIDDEN, MEMBER))
+NOTES: Final = frozenset((EMBEDDED, ENCODING, GENERATED, HIDDEN, MEMBER))
 """Codes of a `Failure` that readers yield as a notice rather than an error."""
 _ENTRY: Final = 16
 """Number of characters that `readers.within` adds for each document."""

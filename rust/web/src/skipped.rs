@@ -28,14 +28,53 @@ const BOILERPLATE: &[&str] = &[
 /// Mark elements that never show text, such as scripts, and the line numbers of listings.
 pub fn without_text(tree: &Tree) -> Vec<bool> {
     let contents = contents_of(tree);
+    let forms = filled_forms(tree);
+    let mut form = 0; // the next filled form that ends after the node
     let is_skipped = |at: usize, own: &Element| {
-        if own.name == "svg" {
+        while forms.get(form).is_some_and(|range| range.end <= at) {
+            form += 1;
+        }
+        if is_field(own) && forms.get(form).is_some_and(|range| range.contains(&at)) {
+            own.hidden
+                || (own.name == "input" && !own.has_value() && !own.is_box())
+                || (own.name == "option" && !own.chosen)
+        } else if own.name == "svg" {
             !contents[at].has_labels
         } else {
             is_without_text(own) || (contents[at].is_numbers() && may_be_line_numbers(own))
         }
     };
+    let mut is_skipped = is_skipped;
     (0..tree.nodes.len()).map(|at| tree.element(at).is_some_and(|own| is_skipped(at, own))).collect()
+}
+
+fn is_field(element: &Element) -> bool {
+    matches!(element.name, "input" | "textarea" | "select" | "option")
+}
+
+/// Return the nodes of the forms in which somebody has entered a text or checked a box, in order.
+fn filled_forms(tree: &Tree) -> Vec<std::ops::Range<usize>> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < tree.nodes.len() {
+        let end = tree.nodes[at].end as usize;
+        if !tree.element(at).is_some_and(|own| own.name == "form" && own.role != "search") {
+            at += 1;
+            continue;
+        }
+        let is_filled = (at + 1..end).any(|inner| match &tree.nodes[inner].kind {
+            Kind::Element(own) => own.has_value() || (own.is_box() && own.chosen),
+            Kind::Text(text) => {
+                let parent = tree.element(tree.nodes[inner].parent as usize);
+                parent.is_some_and(|own| own.name == "textarea") && !text.trim().is_empty()
+            }
+        });
+        if is_filled {
+            found.push(at..end);
+        }
+        at = end.max(at + 1);
+    }
+    found
 }
 
 /// What is in the subtree of a node.
@@ -132,6 +171,7 @@ fn is_without_text(element: &Element) -> bool {
 /// Mark boilerplate, also by the names of elements if `by_name` is set, and return the sizes of all elements before.
 pub fn mark_boilerplate(tree: &Tree, by_name: bool) -> (Vec<bool>, Vec<Size>) {
     let mut skipped = without_text(tree);
+    let forms: Vec<usize> = filled_forms(tree).into_iter().map(|range| range.start).collect();
     let sizes = sizes_of(tree, &skipped);
     let total = sizes[0].plain();
     let mut at = 0;
@@ -153,7 +193,8 @@ pub fn mark_boilerplate(tree: &Tree, by_name: bool) -> (Vec<bool>, Vec<Size>) {
                 let share_of = |own: u32, all: u32| f64::from(own) / f64::from(all.max(1));
                 let share = share_of(sizes[at].plain(), total).min(share_of(sizes[at].all, sizes[0].all));
                 let by_name = by_name && at >= caption && (at >= code || element.name != "span");
-                skipped[at] |= share <= allowed_share(tree, at, element, by_name);
+                let is_filled = element.name == "form" && forms.binary_search(&at).is_ok();
+                skipped[at] |= !is_filled && share <= allowed_share(tree, at, element, by_name);
             }
         }
         at = if skipped[at] { node.end as usize } else { at + 1 };

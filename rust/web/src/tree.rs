@@ -19,7 +19,9 @@ pub struct Element<'a> {
     pub class: &'a str,
     pub id: &'a str,
     pub role: &'a str,
+    /// Of an `input`: its type.
     pub itemprop: &'a str,
+    /// Of an `input`: its value.
     pub href: &'a str,
     pub columns: u32,
     pub rows: u32,
@@ -30,6 +32,36 @@ pub struct Element<'a> {
     pub table: u32,
     /// A table that contains tables, lists, headings or verbatim text: it arranges the page.
     pub arranges: bool,
+    /// A box that is checked, or an option that is selected.
+    pub chosen: bool,
+}
+
+impl Element<'_> {
+    /// Return whether this is a field with a text that its reader sees.
+    pub fn has_value(&self) -> bool {
+        let is_text = matches!(
+            self.itemprop.to_ascii_lowercase().as_str(),
+            "" | "text"
+                | "number"
+                | "email"
+                | "tel"
+                | "url"
+                | "date"
+                | "time"
+                | "month"
+                | "week"
+                | "datetime-local"
+        );
+        self.name == "input" && is_text && !self.hidden && !self.href.trim().is_empty()
+    }
+
+    /// Return whether this is a check box or a radio button.
+    pub fn is_box(&self) -> bool {
+        let kind = self.itemprop;
+        self.name == "input"
+            && !self.hidden
+            && (kind.eq_ignore_ascii_case("checkbox") || kind.eq_ignore_ascii_case("radio"))
+    }
 }
 
 pub struct Tree<'a> {
@@ -234,7 +266,12 @@ fn attributes<'a>(tag: &'a str, mut at: usize, element: &mut Element<'a>) -> usi
                 at = (end + 1).min(tag.len());
             }
         }
-        set(element, name, value);
+        match name {
+            "value" if element.name == "input" => element.href = value,
+            "type" if element.name == "input" => element.itemprop = value,
+            "checked" | "selected" => element.chosen = true,
+            _ => set(element, name, value),
+        }
     }
 }
 

@@ -100,7 +100,15 @@ pub fn text_of(tree: &Tree, root: usize, skipped: &[bool]) -> Text {
                     at = tree.nodes[at].end as usize;
                     continue;
                 }
+                if element.has_value() {
+                    writer.value(&unescaped(element.href));
+                } else if element.is_box() {
+                    writer.flowing(if element.chosen { " [x] " } else { " [ ] " });
+                }
                 writer.enter(element.name, cells > 0);
+                if matches!(element.name, "textarea" | "select") {
+                    writer.value("");
+                }
                 if matches!(element.name, "sup" | "sub") && verbatim == 0 {
                     writer.begin_script();
                 }
@@ -283,6 +291,18 @@ impl Writer {
         } else if is_block(name) {
             self.breaks = self.breaks.max(1);
         }
+    }
+
+    /// Write the value of a field after its label.
+    fn value(&mut self, text: &str) {
+        let is_label =
+            self.breaks == 0 && self.out.len() > self.line && !matches!(self.gap, Gap::Tab | Gap::Cells(_));
+        if is_label && self.out.ends_with(char::is_alphanumeric) {
+            self.out.push(':');
+        }
+        self.blank();
+        self.flowing(text);
+        self.blank();
     }
 
     fn begin_script(&mut self) {

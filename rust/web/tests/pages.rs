@@ -250,3 +250,19 @@ fn hidden_text_of_a_mail_is_left_out() {
     assert_eq!(read(body, true).text.text, "Hello");
     assert_eq!(read("<body><p style=\"opacity:0\">Only this</p></body>", true).text.text, "Only this");
 }
+
+#[test]
+fn filled_forms_are_labels_and_values() {
+    let form = "<form><p><label for=\"n\">Boat name</label><input id=\"n\" value=\"Sula\"> <label>Length: <input \
+        type=\"number\" value=\"9.4\"></label></p><p>Harbour <select><option>Bergen</option><option selected=\"\">Narvik\
+        </option></select></p><p><textarea>Needs shore power</textarea></p><p><label><input type=\"checkbox\" checked=\"\"> \
+        Member</label> <label><input type=\"radio\"> Guest</label></p><input type=\"hidden\" value=\"token\"><input \
+        type=\"password\" value=\"secret\"><input type=\"submit\" value=\"Send\"></form>";
+    let found = text(&format!("<main>{}{form}</main>", paragraphs(6)));
+    let fields =
+        "Boat name: Sula Length: 9.4\n\nHarbour: Narvik\n\nNeeds shore power\n\n[x] Member [ ] Guest";
+    assert!(found.ends_with(fields), "{found}");
+    let empty = "<form>Search the site <input type=\"text\" value=\"\"><select><option selected=\"\">All</option></select></form>";
+    let found = text(&format!("<main>{}{empty}</main>", paragraphs(6)));
+    assert!(!found.contains("Search the site") && !found.contains("All"), "{found}");
+}

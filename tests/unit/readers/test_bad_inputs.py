@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.office_files import archive, ods, ods_row, odt
+from tests.support.office_files import archive, docx, ods, ods_row, odt, paragraph, run
 from tests.support.parts import part
 from tests.support.pdf_files import Page, pdf
 from tests.support.reading import read_all, read_one
@@ -53,6 +53,14 @@ def test_a_formula_of_five_hundred_levels() -> None:
     ):
         assert "x/2)/2" in found.text
         assert found.text.endswith(" holds.")
+
+
+def test_a_formula_of_five_hundred_levels_in_word() -> None:
+    ends = "</m:num><m:den><m:r><m:t>2</m:t></m:r></m:den></m:f>"
+    formula = f'<m:oMath xmlns:m="m">{"<m:f><m:num>" * 500}<m:r><m:t>x</m:t></m:r>{ends * 500}</m:oMath>'
+    found = read_one("a.docx", docx(f"<w:p>{run('So ')}{formula}{run(' holds.')}</w:p>{paragraph('End.')}"))
+    assert "x/2)/2" in found.text
+    assert found.text.endswith("/2 holds.\n\nEnd.")
 
 
 def test_a_chart_that_contains_itself() -> None:

@@ -59,6 +59,34 @@ def test_a_file_next_to_the_page_stays_when_the_plain_form_is_read() -> None:
     assert documents[0].metadata["attachments"] == ["list.csv"]
 
 
+def test_a_report_of_a_mail_that_was_not_delivered() -> None:
+    report = (
+        "From: a@b\nSubject: Undelivered\nMIME-Version: 1.0\n"
+        "Content-Type: multipart/report; report-type=delivery-status; boundary=B\n\n"
+        "--B\nContent-Type: text/plain\n\nCould not deliver.\n"
+        "--B\nContent-Type: message/delivery-status\n\nReporting-MTA: dns; mx\n\n"
+        "Final-Recipient: rfc822; ida@b\nStatus: 5.1.1\nX-Other: z\n\n"
+        "--B\nContent-Type: text/rfc822-headers\n\nSubject: The rope\nX-Other: z\n\n--B--\n"
+    )
+    found = read_one("a.eml", report.encode())
+    assert found.text.split("\n\n") == [
+        "Could not deliver.",
+        "final-recipient: rfc822; ida@b\nstatus: 5.1.1",
+        "subject: The rope",
+    ]
+
+
+def test_a_signature_is_reported_and_not_read() -> None:
+    kind = "multipart/signed; protocol=application/pgp-signature; boundary=B"
+    data = (
+        f"From: a@b\nMIME-Version: 1.0\nContent-Type: {kind}\n\n--B\nContent-Type: text/plain\n\nBody.\n"
+        "--B\nContent-Type: application/pgp-signature; name=s.asc\n\nABC\n--B--\n"
+    )
+    documents, failures = read_all("a.eml", data.encode())
+    assert [one.text for one in documents] == ["Body."]
+    assert failures == ["a.eml: not read: s.asc"]
+
+
 def test_invitations() -> None:
     assert read_one("a.eml", message(None, None, EVENT)).text == "Kickoff puffin\nlocation: Room Skua"
     both = read_one("a.eml", message("Please come.", "<p>Please come.</p>", EVENT))

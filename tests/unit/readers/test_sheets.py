@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ketrag_fast.readers.office.cell_formats import format_of, shown
+from ketrag_fast.readers.office.cell_formats import format_of, shown, shown_text
 from tests.support.reading import at, read_all
 from tests.support.sheets import workbook
 
@@ -31,11 +31,49 @@ from tests.support.sheets import workbook
         ("h:mm:ss AM/PM", "0.7500115740740741", "18:00:01"),
         ("[h]:mm", "1.5", "36:00"),
         ("[h]:mm", "-0.0625", "-1:30"),
+        ("[mm]:ss", "0.0625", "90:00"),
+        ("[ss]", "0.001", "86"),
+        ("##0.0E+0", "12345678", "12.3E+6"),
+        ("hh:mm:ss.000", "0.5000116", "12:00:01.002"),
+        ("yyyy-mm-dd hh:mm:ss.0", "45356.99999995", "2024-03-06 00:00:00.0"),
         ("0.00", "not a number", "not a number"),
     ],
 )
 def test_values_are_what_the_program_shows(code: str, value: str, text: str) -> None:
     assert shown(value, format_of(170, code)) == text
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "written"),
+    [
+        ('@" (spare)"', "pump", "pump (spare)"),
+        ('0;-0;0;"Part "@', "a;b", "Part a;b"),
+        ("@", "pump", "pump"),
+        ("0.00", "pump", "pump"),
+    ],
+)
+def test_formats_of_texts(code: str, text: str, written: str) -> None:
+    assert shown_text(text, format_of(170, code)) == written
+
+
+def test_a_head_of_two_rows_whose_first_column_is_merged_downwards() -> None:
+    rows: dict[int, list[str | float | tuple[float, str] | None]] = {
+        1: ["Region", "2023", None, "2024", None],
+        2: [None, "Sales", "Cost", "Sales", "Cost"],
+        3: ["North", 1.0, 2.0, 3.0, 4.0],
+        4: ["South", 5.0, 6.0, 7.0, 8.0],
+    }
+    documents, failures = read_all(
+        "a.xlsx", workbook(rows, merged=["A1:A2", "B1:C1", "D1:E1"], strong=[1, 2])
+    )
+    assert failures == []
+    assert documents[1].text.split("\n") == [
+        "Region: South",
+        "2023 Sales: 5",
+        "2023 Cost: 6",
+        "2024 Sales: 7",
+        "2024 Cost: 8",
+    ]
 
 
 def test_every_minute_of_a_day() -> None:

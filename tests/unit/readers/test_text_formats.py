@@ -173,6 +173,10 @@ def test_org_code_has_no_headings() -> None:
             ["The inner word stays, see the map.", "l (href: x)"],
         ),
         ("<p><e>First</e> and last</p>", ["First and last"]),
+        (
+            "<p>10<sup>6</sup> litres of H<sub>2</sub>O, in 2019<superscript>3</superscript></p>",
+            ["10^6 litres of H2O, in 2019[3]"],
+        ),
         ("<p>Before <list><i>one</i><i>two</i></list> after</p>", ["Before", "i: one", "i: two", "after"]),
         ("<r><n>1</n></r><r><n>2</n></r>", ["n: 1", "n: 2"]),
         (

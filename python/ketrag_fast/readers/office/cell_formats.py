@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
+from math import floor, log10
 from typing import Final, NamedTuple
 
 _BUILT_IN: Final = {
@@ -49,6 +50,7 @@ _DIGITS: Final = re.compile(r"[0#?][0#?,.]*|\.[0#?]+")
 _EXPONENT: Final = re.compile(r"(?<![0#?.])([0#?.]++)E([+-])(0+)", re.I)
 _FRACTION: Final = re.compile(r"(?<![0#?])(?:([0#?]++ )\s*+)?([0#?]++) ?/ ?([0#?]+|\d+)")
 _SEVERAL: Final = re.compile(r'(?:"[^"]*"|\\.|\[[^\[\]]*\]|[^;"\\])++|;')
+_FRACTION_OF_SECOND: Final = re.compile(r"s\.(0+)", re.I)
 _MOST_DECIMALS: Final = 30
 _EPOCH: Final = dt.datetime(1899, 12, 30)
 _EPOCH_1904: Final = dt.datetime(1904, 1, 1)
@@ -84,7 +86,7 @@ def _parsed(code: str) -> CellFormat:
         )
     letters = set(first.replace("am/pm", "h").replace("a/p", "h"))
     has_day, has_time = bool(letters & set("dyge")), bool(letters & set("hs"))
-    if first.strip() == "@":
+    if "@" in first and not _DIGITS.search(first):
         return CellFormat("text", code)
     if "e" in letters and not letters & set("dymhs"):
         has_day = False  # an exponent
@@ -119,6 +121,19 @@ def shown(text: str, own: CellFormat, *, since_1904: bool = False) -> str:
     return _date(value, own, since_1904) or general(value, text)
 
 
+def shown_text(text: str, own: CellFormat) -> str:
+    """Return a text as the cell shows it: its format may have a section for texts.
+
+    >>> shown_text("pump", format_of(164, '0;-0;0;@" (spare)"'))
+    'pump (spare)'
+    """
+    if "@" not in own.code or own.code == "@":
+        return text
+    part = next((part for part in reversed(_sections(own.code)) if "@" in _LITERAL.sub("", part)), "@")
+    plain, literals = _without_literals(part)
+    return _with_literals(plain.strip(), literals).replace("@", text, 1).strip() if plain else text
+
+
 def general(value: float, text: str = "") -> str:
     """Return a number with the 15 digits that a spreadsheet keeps, not the 17 that a file may store."""
     plain = text.strip()
@@ -133,6 +148,12 @@ def general(value: float, text: str = "") -> str:
 def _date(days: float, own: CellFormat, since_1904: bool) -> str:
     if not 0 <= days < 2_958_466:  # 10000-01-01
         return ""
+    parts = _fraction_digits(own.code)
+    if parts:
+        days, rest = divmod(round(days * 86_400 * 10**parts), 86_400 * 10**parts)
+        clock_text, behind = divmod(rest, 10**parts)
+        whole = _date(days + clock_text / 86_400, own._replace(code=""), since_1904)
+        return f"{whole}.{behind:0{parts}}"
     seconds = round(days * 86_400)
     if own.kind == "time" or (days < 1 and not since_1904):
         clock = dt.timedelta(seconds=seconds % 86_400)
@@ -147,12 +168,24 @@ def _date(days: float, own: CellFormat, since_1904: bool) -> str:
     return when.isoformat(" ", "seconds" if own.has_seconds or when.second else "minutes")
 
 
+def _fraction_digits(code: str) -> int:
+    """Return how many digits of a fraction of a second a format shows: 3 for `hh:mm:ss.000`."""
+    found = _FRACTION_OF_SECOND.search(code)
+    return min(len(found[1]), 6) if found is not None else 0
+
+
 def _duration(days: float, own: CellFormat) -> str:
-    """Return a number of days as hours, minutes and seconds: `26:30:00`, or `26:30` if these are shown."""
+    """Return a number of days in the units that the format counts: `26:30:00`, `26:30`, `90:00`, `86`."""
     seconds = round(days * 86_400)
     minutes, rest = divmod(abs(seconds), 60)
+    sign = "-" if seconds < 0 else ""
+    unit = _DURATION.search(own.code)
+    if unit is not None and unit[1][0] in "sS":
+        return f"{sign}{abs(seconds)}"
+    if unit is not None and unit[1][0] in "mM":
+        return f"{sign}{minutes:02}:{rest:02}" if own.has_seconds or rest else f"{sign}{minutes}"
     end = f":{rest:02}" if own.has_seconds or rest else ""
-    return f"{'-' if seconds < 0 else ''}{minutes // 60}:{minutes % 60:02}{end}"
+    return f"{sign}{minutes // 60}:{minutes % 60:02}{end}"
 
 
 @cache
@@ -194,16 +227,7 @@ def _holds(value: float, sign: str, bound: float) -> bool:
 
 def _formatted(value: float, code: str) -> str:
     part, value = _section(value, code)
-    literals: list[str] = []
-
-    def keep(found: re.Match[str]) -> str:
-        text = found[1] or found[2] or found[5] or (" " if found[3] else "")
-        literals.append(text)
-        return "\0" if text else ""
-
-    literals_of = _LITERAL.sub(keep, part)
-    literals = [text for text in literals if text]
-    plain = literals_of
+    plain, literals = _without_literals(part)
     sign = "-" if value < 0 else ""
     size = abs(value) * 100 ** plain.count("%")
     if "general" in plain.lower():
@@ -218,9 +242,25 @@ def _formatted(value: float, code: str) -> str:
         body = plain.replace("@", general(size))
     if sign and not any(char.isdigit() and char != "0" for char in body):
         sign = ""  # rounded to zero
+    return f"{sign}{_with_literals(body, literals)}".strip()
+
+
+def _without_literals(part: str) -> tuple[str, list[str]]:
+    """Return a section with NUL for each literal text, and these texts."""
+    literals: list[str] = []
+
+    def keep(found: re.Match[str]) -> str:
+        text = found[1] or found[2] or found[5] or (" " if found[3] else "")
+        literals.extend([text] if text else [])
+        return "\0" if text else ""
+
+    return _LITERAL.sub(keep, part), literals
+
+
+def _with_literals(body: str, literals: Sequence[str]) -> str:
     for text in literals:
         body = body.replace("\0", text, 1)
-    return f"{sign}{body}".strip()
+    return body
 
 
 def _in_digits(size: float, plain: str, digits: re.Match[str]) -> str:
@@ -279,6 +319,10 @@ def _scientific(size: float, exponent: re.Match[str]) -> str:
     decimals = min(len(exponent[1].partition(".")[2]), _MOST_DECIMALS)
     number, _, power = f"{size:.{decimals}E}".partition("E")
     own = int(power)
+    step = len(exponent[1].partition(".")[0])
+    if step > 1 and size:  # an exponent that is a multiple of three, for example
+        own = floor(log10(size)) // step * step
+        number = f"{_rounded(size / 10.0**own, decimals):.{decimals}f}"
     sign = "-" if own < 0 else "+" if exponent[2] == "+" else ""
     return f"{number}E{sign}{abs(own):0{min(len(exponent[3]), 9)}}"
 

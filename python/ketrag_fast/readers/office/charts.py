@@ -8,6 +8,7 @@ from typing import Final
 
 from ketrag_fast.base.safe_xml import Handler
 from ketrag_fast.errors import DocumentError
+from ketrag_fast.readers.office.descriptions import described
 from ketrag_fast.readers.text_builder import TextWriter
 from ketrag_fast.readers.zip_xml import Package, relations
 
@@ -35,6 +36,39 @@ def write_charts(package: Package, part: str, writer: TextWriter) -> list[str]:
         except DocumentError as error:
             broken.append(str(error))
     return broken
+
+
+class Shapes(Handler):
+    """Collects the text boxes of a drawing and the descriptions of its pictures."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self._parts: list[str] = []
+        self._in_text = False
+        self._skipped = 0
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        """Handle the start of an element."""
+        if self._skipped or name == "Fallback":
+            self._skipped += 1
+        elif name == "cNvPr" and (text := described(attributes.get("descr", ""))):
+            self.texts.append(text)
+        self._in_text = name == "t" and not self._skipped
+
+    def text(self, text: str) -> None:
+        """Handle text."""
+        if self._in_text:
+            self._parts.append(text)
+
+    def end(self, name: str) -> None:
+        """Handle the end of an element."""
+        self._in_text = False
+        if self._skipped:
+            self._skipped -= 1
+        elif name == "p":
+            text = " ".join("".join(self._parts).split())
+            self._parts = []
+            self.texts += [text] if text else []
 
 
 def write_chart(package: Package, path: str, writer: TextWriter) -> None:

@@ -9,6 +9,7 @@ from urllib.parse import unquote
 from ketrag_fast.base.safe_xml import Handler
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.html import page_of
+from ketrag_fast.readers.office.embedded import unread_parts
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.text_builder import Heading, sections
 from ketrag_fast.readers.zip_xml import Package, core_properties, open_package
@@ -16,6 +17,7 @@ from ketrag_fast.types import Document
 from ketrag_fast.types.locations import Locator
 
 _PAGES = ("application/xhtml+xml", "text/html")
+_PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg", ".avif")
 
 
 def read_epub(file: SourceFile) -> Iterator[Item]:
@@ -51,12 +53,14 @@ def read_epub(file: SourceFile) -> Iterator[Item]:
             length += len(page.text)
             locators.append(Locator(start, length, "part", path))
             headings += [Heading(start + one.start, one.level, one.name) for one in page.headings]
+        pictures = [("picture", path) for path in package.names if path.lower().endswith(_PICTURES)]
     text = "".join(parts)
     if text:
         locators += sections(headings, len(text), title)
         yield Document(file.id, text, title, metadata, tuple(locators))
     elif not broken:
         yield file.failure("the book has no text")
+    yield from unread_parts(file, pictures)
     for path in unread:
         yield file.member(path, b"").unread("a picture or another page without text")
     for why in broken:

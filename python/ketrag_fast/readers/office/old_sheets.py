@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ketrag_fast.errors import DocumentError
-from ketrag_fast.readers.office.cell_formats import GENERAL, CellFormat, format_of, shown
+from ketrag_fast.readers.office.cell_formats import GENERAL, CellFormat, format_of, shown, shown_text
 from ketrag_fast.readers.office.merged_cells import Range, letters_of
 from ketrag_fast.readers.office.sheet_rows import RowCollector
 from ketrag_fast.readers.office.sheet_tables import SheetRow
@@ -90,7 +90,7 @@ def _rows(book: Any, sheet: Any, collector: RowCollector) -> Iterator[SheetRow]:
             style = sheet.cell_xf_index(number, column)
             own, is_strong = styles[style] if style < len(styles) else (GENERAL, False)
             stored = _stored(value) if kind in (_NUMBER, _DATE) else ""
-            text = shown(stored, own, since_1904=bool(book.datemode)) if stored else _text(value, kind)
+            text = shown(stored, own, since_1904=bool(book.datemode)) if stored else _text(value, kind, own)
             if text and collector.add(column, text, is_strong=is_strong) and stored and own.kind == "number":
                 collector.add_value(column, number_of(stored, text))
         collector.end_row()
@@ -110,10 +110,11 @@ def _stored(value: float) -> str:
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
 
 
-def _text(value: Any, kind: int) -> str:
+def _text(value: Any, kind: int, own: CellFormat) -> str:
     if kind == _TRUTH:
         return "true" if value else "false"
     if kind == _ERROR:
         xlrd = import_optional("xlrd", "an Excel workbook (.xls)")
         return str(xlrd.error_text_from_code.get(value, "#VALUE!"))
-    return str(value).strip()
+    text = str(value).strip()
+    return shown_text(text, own) if text and kind == _TEXT else text

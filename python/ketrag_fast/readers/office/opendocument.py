@@ -9,13 +9,16 @@ from ketrag_fast._core import lowered_text, raised_text
 from ketrag_fast.base.safe_xml import Handler
 from ketrag_fast.errors import BackendMissing, DocumentError
 from ketrag_fast.readers.office.charts import PAGE_NUMBER, comment_line
+from ketrag_fast.readers.office.descriptions import described
+from ketrag_fast.readers.office.embedded import unread_parts
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.text_builder import TextWriter, repeated
 from ketrag_fast.readers.zip_xml import Package, core_properties, open_package
 from ketrag_fast.types import Failure
 from ketrag_fast.types.documents import HIDDEN
 
-_PASSED = ("tracked-changes", "note-citation", "forms", "sequence-decls", "table-of-content")
+_PASSED = ("tracked-changes", "note-citation", "sequence-decls", "table-of-content")
+_FIELDS = ("text", "textarea", "formatted-text", "number", "date", "time", "combobox", "listbox")
 _MOST = 10_000
 _MOST_COLUMNS = 1_000
 _LISTED = 10
@@ -55,6 +58,10 @@ def _read(file: SourceFile, nothing: str) -> Iterator[Item]:
             writer.paragraph(comment_line(author, text))
         writer.located(mark, "part", "comments")
         _write_heads(package, writer, objects)
+        pictures = [
+            ("picture", path) for path in body.pictures if path in package and path.startswith("Pictures/")
+        ]
+        unread = list(unread_parts(file, pictures))
     if body.slides:
         metadata["slides"] = body.slides
     if writer.text():
@@ -67,6 +74,7 @@ def _read(file: SourceFile, nothing: str) -> Iterator[Item]:
         yield Failure(file.id, HIDDEN, f"slide{'s' * (len(numbers) > 1)} {listed}")
     for why in objects.problems:
         yield file.failure(why)
+    yield from unread
 
 
 class OpenDocumentObjects:
@@ -191,10 +199,20 @@ class _Content(Handler):
         self._comment: tuple[list[str], list[str]] | None = None  # author and text
         self._is_author = False
         self._marks: list[list[int]] = []  # of the slide and its notes
+        self.pictures: dict[str, None] = {}
+        """Paths of the pictures, in order."""
+        self._in_frame = 0
+        self._description: list[str] | None = None  # of a picture
+        self._descriptions: list[str] = []
+        self._in_forms = False
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         if self._skipped or name in _PASSED:
             self._skipped += 1
+        elif self._in_forms:
+            self._write_field(name, attributes)
+        elif name == "forms":
+            self._in_forms = True
         elif self._comment is not None:
             self._is_author = name == "creator"
             if name == "p" and self._comment[1]:
@@ -218,7 +236,12 @@ class _Content(Handler):
             self._spans.append((script, len(self._text)))
         elif name == "object":
             self._text += filter(None, [self._objects.formula(attributes.get("href", ""))])
+        elif name == "image":
+            self.pictures[attributes.get("href", "").removeprefix("./")] = None
+        elif name in ("title", "desc") and self._in_frame:
+            self._description = []
         elif name == "frame":
+            self._in_frame += 1
             self._is_title = attributes.get("class") in ("title", "subtitle")
         elif name == "text-box":
             self._boxes.append((self._text, self._open, self._level, self._spans))
@@ -262,6 +285,8 @@ class _Content(Handler):
             return
         if self._comment is not None:
             self._comment[0 if self._is_author else 1].append(text)
+        elif self._description is not None:
+            self._description.append(text)
         elif self._open:
             self._text.append(text)
 
@@ -282,8 +307,16 @@ class _Content(Handler):
             self._items -= 1
         elif name == "text-box" and self._boxes:
             self._text, self._open, self._level, self._spans = self._boxes.pop()
+        elif name in ("title", "desc") and self._description is not None:
+            self._descriptions += filter(None, [described("".join(self._description))])
+            self._description = None
+        elif name == "forms":
+            self._in_forms = False
         elif name == "frame":
             self._is_title = False
+            self._in_frame -= 1
+            if not self._open and not self._tables:
+                self._write_descriptions()
         elif name == "notes" and self._marks:
             self._writer.located(self._marks.pop(), "part", "notes")
         elif name == "page" and self._marks:
@@ -330,6 +363,27 @@ class _Content(Handler):
         if self._tables:
             self._cell.append(text)
             return
+        self._write_paragraph(text)
+        self._write_descriptions()
+
+    def _write_descriptions(self) -> None:
+        for line in self._descriptions:
+            self._writer.paragraph(line)
+        self._descriptions = []
+
+    def _write_field(self, name: str, attributes: Mapping[str, str]) -> None:
+        """Write a field of a form with its label or name. Its value and state have defaults."""
+        label = " ".join((attributes.get("label") or attributes.get("name", "")).split())
+        if name in ("checkbox", "radio"):
+            state = attributes.get("current-state") or attributes.get("state", "unchecked")
+            chosen = attributes.get("current-selected", attributes.get("selected"))
+            box = "[x]" if state == "checked" or chosen == "true" else "[ ]"
+            self._writer.paragraph(f"{box} {label}")
+        elif name in _FIELDS:
+            value = " ".join((attributes.get("current-value") or attributes.get("value", "")).split())
+            self._writer.paragraph(f"{label}: {value}" if label else value)
+
+    def _write_paragraph(self, text: str) -> None:
         level = 2 if self._is_title and text.strip() else self._level
         self._writer.paragraph(text, level=level, item=self._items > 0)
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from ketrag_fast.base.safe_xml import Handler, steps
 from ketrag_fast.readers.office.cell_formats import general
+from ketrag_fast.readers.office.embedded import unread_parts
 from ketrag_fast.readers.office.merged_cells import Range, letters_of
 from ketrag_fast.readers.office.opendocument import OpenDocumentObjects, refuse_encrypted, whole_number
 from ketrag_fast.readers.office.sheet_rows import LAST_COLUMN, RowCollector
@@ -57,6 +58,8 @@ def _read_sheets(file: SourceFile, package: Package) -> Iterator[Item]:
         yield from problems_of(own, sheet.collector)
         if sheet.unrepeated:
             yield own.partial(f"{sheet.unrepeated:,} copies of equal rows are left out")
+    pictures = [("picture", path) for path in package.names if path.startswith("Pictures/")]
+    yield from unread_parts(file, pictures)
     for name in handler.hidden_sheets:
         yield Failure(f"{file.id}/{name}", HIDDEN, "the sheet")
     if not some and not handler.hidden_sheets:

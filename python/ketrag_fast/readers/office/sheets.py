@@ -10,8 +10,9 @@ from typing import Any, Final
 
 from ketrag_fast.base.safe_xml import Handler, steps
 from ketrag_fast.errors import DocumentError
-from ketrag_fast.readers.office.cell_formats import GENERAL, CellFormat, format_of, general, shown
-from ketrag_fast.readers.office.charts import comment_line, comments_of, write_charts
+from ketrag_fast.readers.office.cell_formats import GENERAL, CellFormat, format_of, general, shown, shown_text
+from ketrag_fast.readers.office.charts import PAGE_NUMBER, Shapes, comment_line, comments_of, write_charts
+from ketrag_fast.readers.office.embedded import embedded_items
 from ketrag_fast.readers.office.merged_cells import REPEATED, Range, column_of, merged_ranges
 from ketrag_fast.readers.office.sheet_rows import LAST_COLUMN, RowCollector
 from ketrag_fast.readers.office.sheet_tables import Form, Part, Remark, SheetRow, parts_of
@@ -30,6 +31,11 @@ _MOST_CELL: Final = 1_000_000
 _LONG_STRING: Final = 1_000
 """Characters from which a shared text is kept decoded; shorter ones take less time than memory."""
 _TRUE: Final = ("1", "true")
+_HEADS: Final = ("oddHeader", "oddFooter", "evenHeader", "evenFooter", "firstHeader", "firstFooter")
+_LONGEST_HEAD: Final = 2_000
+_HEAD_PART: Final = re.compile(r"(?<!&)&[LCR]")
+_NUMBERS: Final = ("&P", "&N")
+_HEAD_CODE: Final = re.compile(r'&(?:(&)|"[^"]*"|K[0-9A-Fa-f]{2}[0-9A-Fa-f+-]{4}|\d{1,3}|[A-Z])')
 _ESCAPED: Final = re.compile(r"_x([0-9A-Fa-f]{4})_")
 
 
@@ -37,6 +43,7 @@ def read_xlsx(file: SourceFile) -> Iterator[Item]:
     """Yield the rows and forms of all sheets."""
     found = False
     hidden: list[str] = []
+    heads: set[str] = set()
     with open_package(file) as package:
         book = _Book()
         main = next(
@@ -61,9 +68,14 @@ def read_xlsx(file: SourceFile) -> Iterator[Item]:
                 for item in _sheet(sheet, name, handler, package, path):
                     found = True
                     yield item
+                text = "\n".join(line for line in handler.heads if line not in heads)
+                if text and found:
+                    heads.update(handler.heads)
+                    yield replace(Document(f"{sheet.id}#header", text), locators=_sheet_marks(name, text))
             except DocumentError as error:
                 yield sheet.failure(str(error))
                 found = True
+        yield from embedded_items(file, package)
     for name in hidden:
         yield Failure(f"{file.id}/{name}", HIDDEN, "the sheet")
     if not found and not hidden:
@@ -136,6 +148,10 @@ def _charts(file: SourceFile, name: str, package: Package, path: str) -> Iterato
     for kind, drawing in relations(package, path).values():
         if kind != "drawing" or drawing not in package:
             continue
+        shapes = Shapes()
+        package.xml(drawing, shapes)
+        if text := "\n".join(shapes.texts):
+            yield replace(Document(f"{file.id}#shapes", text), locators=_sheet_marks(name, text))
         writer = TextWriter()
         for problem in write_charts(package, drawing, writer):
             yield file.failure(problem)
@@ -177,6 +193,10 @@ def _item(file: SourceFile, name: str, part: Part, letters: Callable[[int], str]
 def _located(item: Document, name: str, cells: str) -> Document:
     end = len(item.text)
     return replace(item, locators=(Locator(0, end, "sheet", name), Locator(0, end, "cell", cells)))
+
+
+def _sheet_marks(name: str, text: str) -> tuple[Locator, ...]:
+    return (Locator(0, len(text), "sheet", name),)
 
 
 class _Book(Handler):
@@ -332,6 +352,8 @@ class _SheetRows(Handler):
         self._style = -1
         self._parts: list[str] = []
         self._taking = self._has_formula = self._in_phonetic = False
+        self.heads: list[str] = []
+        """Headers and footers of printed pages."""
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         if name == "c":
@@ -346,6 +368,8 @@ class _SheetRows(Handler):
             self._in_phonetic = True
         elif name in ("v", "t"):
             self._taking = not self._in_phonetic
+        elif name in _HEADS:
+            self._taking, self._parts = True, []
         elif name == "row":
             number = attributes.get("r", "")
             self._number = int(number) if number.isdigit() and len(number) < 9 else self._number + 1
@@ -367,6 +391,9 @@ class _SheetRows(Handler):
             self._taking = False
         elif name == "rPh":
             self._in_phonetic = False
+        elif name in _HEADS:
+            self._taking = False
+            self.heads += (one for one in _head_lines("".join(self._parts)) if one not in self.heads)
         elif name == "c":
             self._end_cell()
         elif name == "row":
@@ -389,7 +416,8 @@ class _SheetRows(Handler):
     def _shown(self, text: str, own: CellFormat) -> str:
         if self._type == "s":
             number = int(text) if text.strip().isdigit() and len(text) < 12 else -1
-            return self._strings[number] if 0 <= number < len(self._strings) else ""
+            found = self._strings[number] if 0 <= number < len(self._strings) else ""
+            return shown_text(found, own) if found and own.code else found
         if self._type == "b":
             return "true" if text == "1" else "false"
         if self._type == "n":
@@ -397,6 +425,15 @@ class _SheetRows(Handler):
         if self._type == "d":  # a date in ISO 8601
             return text.strip().removesuffix("T00:00:00").replace("T", " ")
         return unescaped(text).strip()
+
+
+def _head_lines(text: str) -> Iterator[str]:
+    """Yield the left, middle and right text of a header or footer without page numbers and dates."""
+    for part in _HEAD_PART.split(text[:_LONGEST_HEAD]):
+        numbered = _HEAD_CODE.sub(lambda found: found[1] or "1" * (found[0] in _NUMBERS), part)
+        line = " ".join(_HEAD_CODE.sub(lambda found: found[1] or "", part).split())
+        if line and not PAGE_NUMBER.fullmatch(" ".join(numbered.split())):
+            yield line
 
 
 def number_of(text: str, plain: str) -> int | float | None:

@@ -8,6 +8,8 @@ from ketrag_fast._core import lowered_text, raised_text
 from ketrag_fast.base.safe_xml import Handler
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.office.charts import comment_line, comments_of, write_charts
+from ketrag_fast.readers.office.descriptions import described
+from ketrag_fast.readers.office.embedded import embedded_items
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.text_builder import TextWriter, repeated
 from ketrag_fast.readers.zip_xml import Package, core_properties, open_package, relations
@@ -51,6 +53,7 @@ def read_pptx(file: SourceFile) -> Iterator[Item]:
         for footer in footers:
             writer.paragraph(footer)
         writer.located(mark, "part", "footer")
+        members = list(embedded_items(file, package))
     if writer.text():
         yield writer.document(file, title, metadata | {"slides": len(slides)})
     elif not broken and not hidden:
@@ -60,6 +63,7 @@ def read_pptx(file: SourceFile) -> Iterator[Item]:
         yield Failure(file.id, HIDDEN, f"slide {listed}" if len(hidden) == 1 else f"slides {listed}")
     for why in broken:
         yield file.failure(why)
+    yield from members
 
 
 def _slides(package: Package) -> list[str]:
@@ -105,6 +109,7 @@ class _Slide(Handler):
         self._skipped = 0
         self.footers: list[str] = []
         """Footers and headers, which many slides repeat."""
+        self._descriptions: list[str] = []  # of pictures
         self._script = 0  # of the run: raised (positive) or lowered
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
@@ -117,6 +122,8 @@ class _Slide(Handler):
             self._place, self._shape = "", []
         elif name == "ph":
             self._place = attributes.get("type", "body")
+        elif name == "cNvPr" and not self._notes and (line := described(attributes.get("descr", ""))):
+            self._descriptions.append(line)
         elif name == "t":
             self._in_text = True
         elif name == "r":
@@ -156,8 +163,12 @@ class _Slide(Handler):
         elif name == "tbl" and self._rows is not None:
             self._writer.table(self._rows)
             self._rows = None
-        elif name == "sp":
-            self._write()
+        elif name in ("sp", "pic", "graphicFrame"):
+            if name == "sp":
+                self._write()
+            for line in self._descriptions:
+                self._writer.paragraph(line)
+            self._descriptions = []
 
     def _add_cell(self, rows: list[list[str]]) -> None:
         """Add a cell to the last row. A cell merged downwards is repeated in each of its rows."""

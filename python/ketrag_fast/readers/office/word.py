@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Final
 
 from ketrag_fast._core import lowered_text, raised_text
 from ketrag_fast.base.safe_xml import Handler
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.office.charts import PAGE_NUMBER, comment_line, write_charts
+from ketrag_fast.readers.office.descriptions import described
+from ketrag_fast.readers.office.embedded import embedded_items
+from ketrag_fast.readers.office.symbol_fonts import symbol
+from ketrag_fast.readers.office.word_controls import Control, FormField
 from ketrag_fast.readers.office.word_formula import WordFormula
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.text_builder import TextWriter, repeated
@@ -18,7 +23,10 @@ from ketrag_fast.readers.zip_xml import Package, core_properties, open_package, 
 _MAIN: Final = "word/document.xml"
 _BODY: Final = 9
 """The outline level of body text in Word."""
-_PASSED: Final = ("Fallback", "del", "moveFrom")
+_PASSED: Final = ("Fallback", "del", "moveFrom", "rt")
+"""Elements without text of the document: deleted text, and small letters above others that repeat them."""
+_DEEPEST: Final = 4_000
+"""Nested elements of a text; a formula has two for each of its levels."""
 _MOST_COLUMNS: Final = 63
 """Maximum number of columns of a table in Word."""
 _MOST_TURNS: Final = 50
@@ -37,7 +45,11 @@ def read_docx(file: SourceFile) -> Iterator[Item]:
         metadata, title = core_properties(package, "docProps/core.xml")
         writer = TextWriter()
         body = _Body(writer, _levels(package))
-        package.xml(main, body)
+        broken = ""
+        try:
+            package.xml(main, body, deepest=_DEEPEST)
+        except DocumentError as error:
+            broken = str(error)
         body.finish()
         for problem in write_charts(package, main, writer):
             yield file.failure(problem)
@@ -51,10 +63,13 @@ def read_docx(file: SourceFile) -> Iterator[Item]:
                     yield file.failure(str(error))
                 writer.located(mark, "part", part)
         yield from _headers(file, package, main, writer)
-    if not writer.text():
-        yield file.failure("the document has no text")
-        return
-    yield writer.document(file, title, metadata)
+        if writer.text():
+            yield writer.document(file, title, metadata)
+        if broken:
+            yield file.failure(broken)
+        elif not writer.text():
+            yield file.failure("the document has no text")
+        yield from embedded_items(file, package)
 
 
 _PARTS: Final = (
@@ -162,6 +177,11 @@ class _Body(Handler):
         self._run_begin = 0
         self._raised = (-1, "", "")  # where the last script begins and its kind and text
         self._author: str | None = None  # of a comment
+        self._controls: list[Control] = []  # enclosing content controls
+        self._label, self._labelled = "", 0  # of the content control at the beginning of a paragraph, its end
+        self._descriptions: list[str] = []  # of pictures in the paragraph
+        self._field: FormField | None = None
+        self._in_control = False  # in its properties
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         if self._skipped or name in _PASSED or name.endswith("PrChange"):
@@ -172,8 +192,13 @@ class _Body(Handler):
             self._formulas += 1
             return
         value = attributes.get("val", "")
-        if name == "t":
-            self._in_text = not self._is_hidden
+        if self._field is not None:
+            self._field.start(name, value)
+        elif self._in_control:
+            if self._controls:
+                self._controls[-1].start(name, value)
+        elif name == "t":
+            self._in_text = not self._is_hidden and not self._is_prompt()
         elif name == "r":
             self._in_run, self._is_hidden, self._script = True, False, ""
             self._run_begin = len(self._text)
@@ -195,10 +220,10 @@ class _Body(Handler):
             self._level = int(value) + 1
         elif name == "numPr":
             self._item = True
-        elif name in ("tab", "br", "cr", "noBreakHyphen", "lastRenderedPageBreak"):
+        elif name in ("tab", "br", "cr", "noBreakHyphen", "lastRenderedPageBreak", "sym"):
             self._mark_in_text(name, attributes)
         else:
-            self._start_of_table(name, value)
+            self._start_of_part(name, attributes)
 
     def _mark_in_text(self, name: str, attributes: Mapping[str, str]) -> None:
         if name == "br" and attributes.get("type") == "page":
@@ -210,13 +235,35 @@ class _Body(Handler):
             self._is_broken = False
         elif self._is_hidden:
             return
+        elif name == "sym":
+            self._symbol(attributes)
         elif name == "tab":
             self._text.append("\t" if self._text and self._in_run else "")
         else:
             self._text.append("-" if name == "noBreakHyphen" else "\n")
 
-    def _start_of_table(self, name: str, value: str) -> None:
-        if name == "tbl":
+    def _symbol(self, attributes: Mapping[str, str]) -> None:
+        """Write a character of the font Symbol or Wingdings."""
+        code = attributes.get("char", "")
+        with suppress(ValueError):
+            self._text.append(symbol(attributes.get("font", ""), int(code[:8], 16)) or "")
+            self._has_words = True
+
+    def _is_prompt(self) -> bool:
+        """Return whether the text is that of an empty content control: "Click here to enter text"."""
+        return bool(self._controls) and self._controls[-1].is_empty
+
+    def _start_of_part(self, name: str, attributes: Mapping[str, str]) -> None:
+        value = attributes.get("val", "")
+        if name == "sdt":
+            self._controls.append(Control(len(self._text)))
+        elif name == "sdtPr":
+            self._in_control = True
+        elif name == "ffData":
+            self._field = FormField()
+        elif name == "docPr" and (text := described(attributes.get("descr", ""))):
+            self._descriptions.append(text)
+        elif name == "tbl":
             self._depth += 1
             if self._depth == 1:
                 self._rows, self._turned_rows = [], []
@@ -246,6 +293,14 @@ class _Body(Handler):
             self._skipped -= 1
         elif self._formula is not None:
             self._end_in_formula(self._formula)
+        elif name == "ffData" and self._field is not None:
+            self._text += filter(None, [self._field.written()])
+            self._has_words |= bool(self._field.written())
+            self._field = None
+        elif name == "sdtPr":
+            self._in_control = False
+        elif name == "sdt" and self._controls:
+            self._end_control(self._controls.pop())
         elif name == "t":
             self._in_text = False
         elif name == "r":
@@ -269,6 +324,11 @@ class _Body(Handler):
         self._formula = None
         self._text.append(formula.written())
         self._has_words, self._is_broken = True, False
+
+    def _end_control(self, control: Control) -> None:
+        """Note the label of a content control that begins its paragraph, which has no other label."""
+        if control.begin == 0 and not self._depth and "".join(self._text).strip():
+            self._label, self._labelled = control.label(), len(self._text)
 
     def _end_script(self) -> None:
         """Write a run that is raised or lowered, with the runs before it that are one with it."""
@@ -308,6 +368,9 @@ class _Body(Handler):
 
     def _paragraph(self) -> None:
         text = "".join(self._text)
+        if self._label and self._labelled == len(self._text):
+            text = f"{self._label}: {text}"
+        self._label = ""
         self._text, self._has_words, self._raised = [], False, (-1, "", "")
         if self._author is not None and text.strip():
             text, self._author = comment_line(self._author, text), None
@@ -322,6 +385,9 @@ class _Body(Handler):
             for _ in range(pages):
                 self._begin_page(start + len(before) if before and after else None)
         self._turns = []
+        for line in self._descriptions:
+            self._writer.paragraph(line)
+        self._descriptions = []
 
     def _turn(self) -> None:
         """Begin a new page: now, inside the paragraph, or after the row of a table."""

@@ -74,6 +74,10 @@ def _written(own: _Open) -> str:
         case "d":
             inner = (own.characters.get("sepChr") or "|").join(own.all("e"))
             return f"{own.characters.get('begChr', '(')}{inner}{own.characters.get('endChr', ')')}"
+        case "acc":  # a combining character, a hat unless another one is chosen
+            return own.role("e") + own.characters.get("chr", "\u0302")
+        case "bar":
+            return own.role("e") + "\u0305"
         case "sPre":
             return own.role("sub") + own.role("sup") + own.role("e")
         case "mr":
