@@ -93,6 +93,7 @@ FORMATS: Final[Mapping[str, Format]] = {
     "pptx": Format("office.slides:read_pptx"),
     "xlsx": Format("office.sheets:read_xlsx"),
     "xls": Format("office.old_sheets:read_xls"),
+    "xlsb": Format("office.binary_sheets:read_xlsb"),
     "odt": Format("office.opendocument:read_odt"),
     "odp": Format("office.opendocument:read_odp"),
     "ods": Format("office.opendocument_sheets:read_ods"),

@@ -40,6 +40,7 @@ BY_SUFFIX: Final = {
     ".pptm": "pptx",
     ".xlsx": "xlsx",
     ".xlsm": "xlsx",
+    ".xlsb": "xlsb",
     **dict.fromkeys((".odt", ".ott"), "odt"),
     **dict.fromkeys((".odp", ".otp"), "odp"),
     **dict.fromkeys((".ods", ".ots"), "ods"),
@@ -74,7 +75,22 @@ LANGUAGES: Final = ("python", "javascript", "typescript", "tsx", "rust", "java",
 
 IN_CONTENT: Final = frozenset(
     (
-        *("pdf", "docx", "pptx", "xlsx", "xls", "odt", "odp", "ods", "epub", "gzip", "zip", "html", "rtf"),
+        *(
+            "pdf",
+            "docx",
+            "pptx",
+            "xlsx",
+            "xlsb",
+            "xls",
+            "odt",
+            "odp",
+            "ods",
+            "epub",
+            "gzip",
+            "zip",
+            "html",
+            "rtf",
+        ),
         *("old office", "outlook", "winmail"),
     )
 )
@@ -84,6 +100,7 @@ _PACKAGES: Final = {
     "word/document.xml": "docx",
     "ppt/presentation.xml": "pptx",
     "xl/workbook.xml": "xlsx",
+    "xl/workbook.bin": "xlsb",
 }
 _TYPES: Final = {
     b"application/epub+zip": "epub",

@@ -87,7 +87,7 @@ def _sheet(file: SourceFile, name: str, handler: _SheetRows, package: Package, p
     for where, author, text in comments_of(package, path):
         comments.add(where, author, text)
     yield from sheet_items(file, name, _used_rows(handler, package, path), handler.collector, comments)
-    yield from _charts(file, name, package, path)
+    yield from drawings_of(file, name, package, path)
     yield from problems_of(file, handler.collector)
 
 
@@ -143,8 +143,8 @@ class CellComments:
                 yield _located(Document(f"{file.id}#{where}", line), name, where)
 
 
-def _charts(file: SourceFile, name: str, package: Package, path: str) -> Iterator[Item]:
-    """Yield a document for the charts of each drawing of a sheet."""
+def drawings_of(file: SourceFile, name: str, package: Package, path: str) -> Iterator[Item]:
+    """Yield documents for the texts and the charts of each drawing of a sheet."""
     for kind, drawing in relations(package, path).values():
         if kind != "drawing" or drawing not in package:
             continue
