@@ -28,7 +28,7 @@ def _paragraphs(data: bytes) -> list[list[tuple[Any, ...]]]:
     from ketrag_fast.readers.pdf.pages import paragraphs_of, read_pages
 
     document = pypdfium2.PdfDocument(io.BytesIO(data))
-    pages, broken = read_pages(document, range(len(document)), raw, pypdfium2, None)
+    pages, broken, _ = read_pages(document, range(len(document)), raw, pypdfium2, None)
     document.close()
     assert broken == []
     return [[tuple(own) for own in page] for page in paragraphs_of(pages)]

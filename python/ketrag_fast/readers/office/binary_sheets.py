@@ -1,7 +1,7 @@
 """Binary workbooks of Excel (`.xlsb`, MS-XLSB); rows and forms are those of XLSX.
 
-The package is that of XLSX, but its sheets, strings and styles are records: a type, a length, and data. They are
-read here because parsers of the format return numbers without their formats: 0.125 for 12.5%.
+The package is that of XLSX, but its sheets, strings and styles are records: a type, a length, and data. They
+are parsed here because packages that read the format return numbers without their formats: 0.125 for 12.5%.
 """
 
 from __future__ import annotations

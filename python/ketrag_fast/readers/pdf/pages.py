@@ -14,13 +14,14 @@ from ketrag_fast._core import PdfPages
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.ocr import RecognisedWord, recognise
 from ketrag_fast.readers.pdf.fields import Field, placed_texts, take_fields
+from ketrag_fast.readers.pdf.inside import Remark, remarks_of
 from ketrag_fast.readers.protocol import SourceFile, import_optional
 
 LAYOUT = 3
 """Version of the crate ketrag-layout: increase it when its text changes, so that files are read again."""
 _Box = tuple[float, float, float, float]
-Part = tuple[bytes, list[int]]
-"""Packed pages, and the numbers of damaged ones."""
+Part = tuple[bytes, list[int], list[Remark]]
+"""Packed pages, the numbers of damaged ones, and the comments on the pages."""
 
 
 class Paragraph(NamedTuple):
@@ -47,40 +48,41 @@ def empty_pages(raw: Any) -> PdfPages:
 
 def read_pages(
     document: Any, numbers: Iterable[int], raw: Any, pdfium: Any, ocr: str | None
-) -> tuple[PdfPages, list[int]]:
-    """Return pages of an open document, and the numbers of damaged ones, which are empty.
+) -> tuple[PdfPages, list[int], list[Remark]]:
+    """Return pages of an open document, the numbers of damaged ones, which are empty, and comments.
 
     `raw` is pypdfium2.raw, `pdfium` is pypdfium2. The text of pictures is recognised if `ocr` names
     languages.
     """
     pages = empty_pages(raw)
     broken: list[int] = []
+    remarks: list[Remark] = []
     with suppress(pdfium.PdfiumError):
         document.init_forms()  # draws the fields that have no stored appearance
     for number in numbers:
         try:
-            _add_page(pages, document, number, raw, ocr)
+            remarks += _add_page(pages, document, number, raw, ocr)
         except pdfium.PdfiumError:
             broken.append(number + 1)
             pages.add_recognised(0.0, 0.0, [])
-    return pages, broken
+    return pages, broken, remarks
 
 
 def read_range(document: Any, raw: Any, pdfium: Any, own: range, ocr: str | None) -> Part:
     """Return a range of the pages of an open document."""
-    pages, broken = read_pages(document, own, raw, pdfium, ocr)
-    return pages.pack(), broken
+    pages, broken, remarks = read_pages(document, own, raw, pdfium, ocr)
+    return pages.pack(), broken, remarks
 
 
 def pages_reply(file: SourceFile, own: range) -> dict[str, Any]:
     """Return the reply of a process to a request for a range of pages."""
     try:
-        packed, broken = read_range(*_open(file), own, file.ocr)
+        packed, broken, remarks = read_range(*_open(file), own, file.ocr)
     except DocumentError as error:
         return {"error": str(error)}
     except OSError as error:
         return {"error": f"cannot be read: {error.strerror or error}"}
-    return {"packed": b64encode(packed).decode("ascii"), "broken": broken}
+    return {"packed": b64encode(packed).decode("ascii"), "broken": broken, "remarks": remarks}
 
 
 def open_document(file: SourceFile, raw: Any, pdfium: Any) -> Any:
@@ -107,10 +109,12 @@ def _open(file: SourceFile) -> tuple[Any, Any, Any]:
     return open_document(file, raw, pdfium), raw, pdfium
 
 
-def _add_page(pages: PdfPages, document: Any, number: int, raw: Any, ocr: str | None) -> None:
+def _add_page(pages: PdfPages, document: Any, number: int, raw: Any, ocr: str | None) -> list[Remark]:
+    """Add a page, and return the comments on it."""
     page = document[number]
     fields: list[Field] = []
     try:
+        remarks = remarks_of(page, number + 1, raw)
         if _is_filled_in(page, raw):
             if document.formenv is not None:
                 fields = take_fields(page, document.formenv.raw, raw)
@@ -130,6 +134,7 @@ def _add_page(pages: PdfPages, document: Any, number: int, raw: Any, ocr: str | 
             pages.add_recognised(width, height, recognise_page(page, ocr))
     finally:
         page.close()
+    return remarks
 
 
 def _is_filled_in(page: Any, raw: Any) -> bool:

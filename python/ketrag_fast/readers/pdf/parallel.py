@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from ketrag_fast._core import PdfPages
 from ketrag_fast.errors import DocumentError
+from ketrag_fast.readers.pdf.inside import Remark
 from ketrag_fast.readers.pdf.pages import Part, empty_pages, read_range
 from ketrag_fast.readers.protocol import SourceFile
 from ketrag_fast.readers.sandbox import Worker, packed_path
@@ -33,7 +34,7 @@ def _ask(worker: Worker, file: SourceFile, own: range) -> Part | None:
         return None
     if "error" in reply:
         raise DocumentError(reply["error"])
-    return b64decode(reply["packed"]), reply["broken"]
+    return b64decode(reply["packed"]), reply["broken"], [Remark(*one) for one in reply["remarks"]]
 
 
 class _Reading:
@@ -70,8 +71,10 @@ class _Reading:
             self.parts[own.start] = part
 
 
-def read_in_processes(file: SourceFile, document: Any, raw: Any, pdfium: Any) -> tuple[PdfPages, list[int]]:
-    """Return the pages of an open document, and the numbers of damaged ones, as `read_pages` does."""
+def read_in_processes(
+    file: SourceFile, document: Any, raw: Any, pdfium: Any
+) -> tuple[PdfPages, list[int], list[Remark]]:
+    """Return the pages of an open document, the numbers of damaged ones, and comments: see `read_pages`."""
     reading, ocr = _Reading(file, len(document)), file.ocr
     helpers: list[Worker] = []
     with suppress(OSError):  # no further process can be started; the existing ones do the work
@@ -91,8 +94,9 @@ def read_in_processes(file: SourceFile, document: Any, raw: Any, pdfium: Any) ->
         raise reading.error
     for own in reading.again:
         reading.parts[own.start] = read_range(document, raw, pdfium, own, ocr)
-    pages, broken = empty_pages(raw), []
-    for _, (packed, damaged) in sorted(reading.parts.items()):
+    pages, broken, remarks = empty_pages(raw), [], []
+    for _, (packed, damaged, noted) in sorted(reading.parts.items()):
         pages.unpack(packed)
         broken += damaged
-    return pages, broken
+        remarks += noted
+    return pages, broken, remarks

@@ -10,16 +10,19 @@ from typing import Any, Final
 
 from ketrag_fast._core import PdfPages
 from ketrag_fast.errors import DocumentError
+from ketrag_fast.readers.pdf.inside import added, attached_names, form_lines
 from ketrag_fast.readers.pdf.pages import Paragraph, open_document, paragraphs_of, read_pages
 from ketrag_fast.readers.pdf.parallel import LEAST_PAGES, read_in_processes
 from ketrag_fast.readers.protocol import Item, SourceFile, import_optional
 from ketrag_fast.readers.text_builder import Heading, sections
+from ketrag_fast.records import replace
 from ketrag_fast.types import Document, Failure
-from ketrag_fast.types.documents import HIDDEN
+from ketrag_fast.types.documents import EMBEDDED, HIDDEN
 from ketrag_fast.types.locations import Locator
 
 MOST_PAGES: Final = 50_000
 _MOST_OUTLINE: Final = 20_000
+_LISTED: Final = 5
 _NEEDS_OCR: Final = "pictures without text; --ocr eng recognises it if Tesseract is installed"
 _UNMAPPED: Final = (
     "unreadable letters: their fonts have no Unicode map; --ocr eng recognises them if Tesseract is installed"
@@ -46,17 +49,21 @@ def read_pdf(file: SourceFile) -> Iterator[Item]:
         if count > MOST_PAGES:
             raise DocumentError(f"the PDF has {count:,} pages; the maximum is {MOST_PAGES:,}")
         if file.processes > 1 and file.data is None and count >= LEAST_PAGES:
-            pages, broken = read_in_processes(file, document, raw, pdfium)
+            pages, broken, remarks = read_in_processes(file, document, raw, pdfium)
         else:
-            pages, broken = read_pages(document, range(count), raw, pdfium, file.ocr)
+            pages, broken, remarks = read_pages(document, range(count), raw, pdfium, file.ocr)
         metadata, title = _about(document, pdfium)
         outline = _outline(document, pdfium)
+        attached = attached_names(document, raw)
+        fields, damage = _fields(document, raw)
     finally:
         document.close()
     states = dict(enumerate(pages.states(), 1)) | dict.fromkeys(broken, "")
     unmapped = [number for number, state in states.items() if state == "unmapped"]
     scanned = [number for number, state in states.items() if state == "scanned"]
     result = _document(file, pages, metadata | {"pages": count}, title, outline)
+    lines = "\n".join(line for _, line in added([(0, one) for one in fields], result.text))
+    result = _with_more(result, list(added(remarks, result.text)), lines)
     reasons = [
         (broken, "damaged"),
         (unmapped, _UNMAPPED),
@@ -68,12 +75,40 @@ def read_pdf(file: SourceFile) -> Iterator[Item]:
         count = sum(pages.unseen())
         words = f"{count:,} words that nobody sees" if count > 1 else "a word that nobody sees"
         yield Failure(file.id, HIDDEN, f"{words} on {_list_pages(unseen, len(states))}")
+    if attached:
+        names = ", ".join(attached[:_LISTED]) + (", ..." if len(attached) > _LISTED else "")
+        files = f"{len(attached):,} attached file{'s' * (len(attached) > 1)}"
+        yield Failure(file.id, EMBEDDED, f"not read: {files} ({names})")
+    problems += damage
     if result.text:
         yield result
         if problems:
             yield file.failure("; ".join(problems))
     else:
         yield file.failure("; ".join(problems) or "no page has text")
+
+
+def _fields(document: Any, raw: Any) -> tuple[list[str], list[str]]:
+    """Return the fields of an XFA form, and what is wrong with it."""
+    try:
+        return form_lines(document, raw), []
+    except DocumentError as error:
+        return [], [f"the XFA form cannot be read: {error}"]
+
+
+def _with_more(result: Document, remarks: Sequence[tuple[int, str]], fields: str) -> Document:
+    """Return a document with the comments on its pages and the fields of its XFA form at the end."""
+    parts, locators, length = [result.text], list(result.locators), len(result.text)
+    more = [("comments", page, text) for page, text in remarks]
+    more += [("form", 0, fields)] if fields else []
+    for part, page, text in more:
+        between = "\n\n" if length else ""
+        start = length + len(between)
+        length = start + len(text)
+        parts += [between, text]
+        locators.append(Locator(start, length, "part", part))
+        locators += [Locator(start, length, "page", page)] if page else []
+    return replace(result, text="".join(parts), locators=tuple(locators)) if more else result
 
 
 def _why(message: str, code: Any, raw: Any) -> str:

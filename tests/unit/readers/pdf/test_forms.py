@@ -10,7 +10,7 @@ from ketrag_fast.readers import SourceFile, items_of
 from ketrag_fast.readers.pdf.parallel import LEAST_PAGES
 from ketrag_fast.types import Document
 from tests.support.parts import part
-from tests.support.reading import at, read_one
+from tests.support.reading import at, read_all, read_one
 
 FONT = b"/Resources<</Font<</F1 3 0 R>>>>"
 
@@ -121,3 +121,72 @@ def test_boxes_have_a_state_and_fields_without_a_label_their_name() -> None:
     assert "[x] Member" in text and "[ ] Owns a boat" in text and text.count("[") == 2
     assert "Street\tPier 9" in text and "IBAN of the payer: NO93 8601" in text
     assert text.rstrip().endswith("Turku") and "f1" not in text
+
+
+def page_with(*annotations: bytes, catalog: bytes = b"", more: tuple[bytes, ...] = ()) -> bytes:
+    """One page with the text "Base text.", its annotations, and further objects from number 5 on."""
+    return assemble(
+        [
+            b"<</Type/Catalog/Pages 2 0 R%s>>" % catalog,
+            b"<</Type/Pages/Kids[4 0 R]/Count 1>>",
+            b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+            b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 5 0 R%s/Annots[%s]>>"
+            % (FONT, b" ".join(annotations)),
+            stream(b"", b"BT /F1 12 Tf 72 700 Td (Base text.) Tj ET"),
+            *more,
+        ]
+    )
+
+
+def test_comments_on_a_page() -> None:
+    part("pypdfium2", "documents")
+    box = b"/Type/Annot/Rect[300 500 320 520]"
+    found = read_one(
+        "a.pdf",
+        page_with(
+            b"<<%s/Subtype/Text/T(Ida)/Contents(Too high,\rcheck it)>>" % box,
+            b"<<%s/Subtype/Highlight/QuadPoints[72 710 130 710 72 698 130 698]/Contents(True?)>>" % box,
+            b"<<%s/Subtype/FreeText/Contents(Typed)>>" % box,
+            b"<<%s/Subtype/FreeText/Contents(Base)>>" % box,
+            b"<<%s/Subtype/Text/F 2/Contents(Hidden)>>" % box,
+            b"<<%s/Subtype/Popup/Contents(Popup)>>" % box,
+            b"<<%s/Subtype/Text>>" % box,
+        ),
+    )
+    comments = ["Comment by Ida: Too high,\ncheck it", "Comment: True?", "Comment: Typed"]
+    assert found.text.split("\n\n") == ["Base text.", *comments]
+    assert at(found, "part") == [("comments", text) for text in comments]
+    assert [page for page, _ in at(found, "page")] == [1, 1, 1, 1]
+
+
+XFA = (
+    b'<xdp:xdp xmlns:xdp="x"><template><subform name="f"><field name="Owner"><caption><value><text>Owner of'
+    b' the boat:</text></value></caption></field></subform></template><xfa:datasets xmlns:xfa="y"><xfa:data><f>'
+    b"<Owner>Helga Brandt</Owner><Length>9.4</Length><Empty/><Note>Base text.</Note></f></xfa:data>"
+    b"</xfa:datasets></xdp:xdp>"
+)
+
+
+@pytest.mark.parametrize("is_array", [False, True])
+def test_the_fields_of_an_xfa_form(*, is_array: bool) -> None:
+    part("pypdfium2", "documents")
+    cut = [XFA.index(b"<template"), XFA.index(b"<xfa:datasets"), XFA.index(b"</xdp:xdp")]
+    packets = [XFA[: cut[0]], XFA[cut[0] : cut[1]], XFA[cut[1] : cut[2]], XFA[cut[2] :]]
+    names = b"[(preamble) 6 0 R (template) 7 0 R (datasets) 8 0 R (postamble) 9 0 R]"
+    catalog = b"/AcroForm<</Fields[]/XFA %s>>" % (names if is_array else b"6 0 R")
+    more = tuple(stream(b"", one) for one in (packets if is_array else [XFA]))
+    found = read_one("a.pdf", page_with(catalog=catalog, more=more))
+    assert at(found, "part") == [("form", "Owner of the boat: Helga Brandt\nLength: 9.4")]
+
+
+def test_a_damaged_xfa_form_and_attached_files_are_reported() -> None:
+    part("pypdfium2", "documents")
+    catalog = (
+        b"/AcroForm<</Fields[]/XFA 6 0 R>>/Names<</EmbeddedFiles<</Names[(d)<</Type/Filespec/F(data.csv)"
+    )
+    catalog += b"/UF(data.csv)/EF<</F 7 0 R>>>>]>>>>"
+    more = (stream(b"", b"<a><datasets>"), stream(b"/Type/EmbeddedFile", b"a,b"))
+    documents, failures = read_all("a.pdf", page_with(catalog=catalog, more=more))
+    assert [one.text for one in documents] == ["Base text."]
+    assert failures[0] == "a.pdf: not read: 1 attached file (data.csv)"
+    assert failures[1].startswith("a.pdf: the XFA form cannot be read: the form is not XML")
