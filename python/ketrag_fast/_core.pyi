@@ -112,6 +112,7 @@ __all__ = [
     "pack_signs",
     "pagerank",
     "pass_messages",
+    "print_shards",
     "quantise_vectors",
     "query_parts",
     "question_terms",
@@ -320,6 +321,13 @@ _Frequencies = tuple[list[tuple[str, int]], list[tuple[str, int]], list[tuple[st
 _Nodes = list[tuple[str, float, int]]
 _Leads = tuple[_Nodes, _Nodes, _Nodes, list[tuple[str, float]], str, list[tuple[str, float]], Sequence[float]]
 
+def print_shards(
+    channel: str,
+    shards: Sequence[tuple[Searcher, Request, Sequence[int], Sequence[float], float]],
+    ranking: Sequence[tuple[int, int]],
+    relevance: Sequence[float],
+    question: str,
+) -> tuple[list[Reply], tuple[str, int, list[tuple[int, int, int]], int | None]]: ...
 def sum_totals(totals: Sequence[_Totals]) -> _Totals: ...
 def question_terms(question: str, whole: _Totals) -> _Terms: ...
 def has_only_function_words(question: str, whole: _Totals) -> bool: ...

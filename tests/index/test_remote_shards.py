@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -24,8 +26,9 @@ from ketrag_fast.errors import (
     ModeUnavailable,
     NetworkForbidden,
 )
-from ketrag_fast.index import remote
+from ketrag_fast.index import remote, shard_copies
 from ketrag_fast.index.indexes import Indexes
+from ketrag_fast.index.shard_copies import ShardCopy
 from ketrag_fast.query import shards
 from ketrag_fast.query.shards import WrongReply
 from tests.process import ketrag
@@ -74,9 +77,13 @@ def addresses(service: Running) -> dict[str, str]:
 
 
 @contextmanager
-def local(folders: dict[str, Path]) -> Iterator[Indexes]:
+def local(folders: dict[str, Path], **fields: Any) -> Iterator[Indexes]:
     with ExitStack() as stack:
-        yield Indexes({name: stack.enter_context(Index.open(path)) for name, path in folders.items()})
+        opened = {
+            name: stack.enter_context(Index.open(path, settings=Settings(**fields)))
+            for name, path in folders.items()
+        }
+        yield Indexes(opened)
 
 
 @contextmanager
@@ -368,6 +375,8 @@ def test_bad_calls_to_a_shard_are_typed_errors(served: Running) -> None:
         leads |= {"question": "Fram", "standard": [0.0, 1.0]}
         bad: list[tuple[str, dict[str, Any]]] = [
             ("plan", {}),
+            ("state", {"question": "Fram"}),
+            ("copy", {}),
             ("counts", {**state, "terms": {"keywords": [1], "names": [], "subjects": []}}),
             ("candidates", {**state, "weighting": {**words, "weights": [["fram"]]}, "count": 1}),
             ("candidates", {**state, "weighting": {**words, "weights": [[1, "x"]]}, "count": 1}),
@@ -394,7 +403,8 @@ def test_bad_calls_to_a_shard_are_typed_errors(served: Running) -> None:
         assert other.json() == {"schema": "ketrag/shard/1", "protocol": 1, "state": plan["state"]}
         paths = client.get("/openapi.json").json()["paths"]
         assert {path for path in paths if path.startswith("/v1/shard/")} == {
-            f"/v1/shard/{what}" for what in ("plan", "counts", "candidates", "look-up", "passages")
+            f"/v1/shard/{what}"
+            for what in ("plan", "counts", "candidates", "look-up", "passages", "state", "copy")
         }
 
 
@@ -422,3 +432,108 @@ def test_commands_that_take_one_index_say_so(folders: dict[str, Path], tmp_path:
     for command in (("grep", "Larvik"), ("get", "larvik")):
         run = ketrag(*command, "--index", several, cwd=tmp_path)
         assert run.code == 0 and "Larvik" in run.out, run
+
+
+@contextmanager
+def copied(indexes: Indexes) -> Iterator[list[ShardCopy]]:
+    """The copies of all services, which the first query makes."""
+    indexes.retrieve(QUESTIONS[0])
+    copies = [index.copy for index in indexes._indexes.values() if isinstance(index, remote.RemoteIndex)]
+    try:
+        yield [one for one in copies if one is not None]
+    finally:
+        indexes.close()
+
+
+@pytest.mark.parametrize(
+    "fields", [{}, {"top": 1}, {"budget": 40}, {"filter": "year>1850"}, {"min_score": 0.5}]
+)
+def test_copies_answer_as_open_indexes(folders: dict[str, Path], fields: dict[str, Any]) -> None:
+    indexes = {name: str(path) for name, path in folders.items()}
+    with running(folders["north"], indexes=indexes, copies=True, settings={"top": 2}) as service:
+        own = Indexes(addresses(service))
+        with copied(own) as copies, local(folders, top=2) as near:
+            assert all(one._index is not None for one in copies) and len(copies) == 2
+            for question in QUESTIONS:
+                for mode in ("bm25", "walk", "text"):
+                    one, other = (which.retrieve(question, mode=mode, **fields) for which in (near, own))
+                    left, right = ({**context.to_json(), "timings_ms": {}} for context in (one, other))
+                    assert left == right
+            served = Indexes(addresses(service), copies=False)
+            assert own.search(QUESTIONS[0]) == served.search(QUESTIONS[0])
+
+
+def test_a_copy_is_dropped_when_its_index_changes_or_its_service_stops(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shard_copies, "FRESH", 0.0)
+    monkeypatch.setattr(shard_copies, "_PAUSES", 0.0)
+    settings = Settings(threads=1)
+    for name, documents in POLAR.items():
+        Index.build(documents, tmp_path / name, settings=settings).close()
+    indexes = {name: str(tmp_path / name) for name in POLAR}
+    with ExitStack() as stack:
+        service = stack.enter_context(running(tmp_path / "north", indexes=indexes, copies=True))
+        own = Indexes(addresses(service))
+        with copied(own) as copies:
+            kept = [one._index for one in copies]
+            Index.build(
+                [*POLAR["south"], Document("tau", "Tau is a new word.", "Tau")], tmp_path / "south"
+            ).close()
+            until = time.monotonic() + 30
+            while not own.retrieve("Tau", mode="bm25").passages and time.monotonic() < until:
+                time.sleep(0.05)
+            assert [one.document for one in own.retrieve("Tau", mode="bm25").passages] == ["tau"]
+            assert copies[0]._index is kept[0] and copies[1]._index is not kept[1]
+            stack.close()
+            with pytest.raises(BackendError, match="does not answer"):
+                own.retrieve(QUESTIONS[0])
+
+
+@pytest.mark.parametrize("options", [{}, {"copies": True, "settings": {"fill_policy": "skip_and_continue"}}])
+def test_nothing_is_copied_without_permission_or_with_settings_that_change_answers(
+    folders: dict[str, Path], options: dict[str, Any]
+) -> None:
+    with running(folders["north"], **options) as service:
+        own = Indexes({"north": service.url, "also": service.url})
+        with copied(own) as copies:
+            assert [one._index for one in copies] == [None, None]
+        if not options:
+            request = urllib.request.Request(
+                service.url + "/v1/shard/copy", b'{"state": "1"}', {"content-type": "application/json"}
+            )
+            with pytest.raises(urllib.error.HTTPError, match="403"):
+                urllib.request.urlopen(request)
+
+
+def test_a_user_who_sees_some_documents_copies_none(folders: dict[str, Path], tmp_path: Path) -> None:
+    users = tmp_path / "users.jsonl"
+    token = "a" * 40
+    row = {"name": "anna", "sha256": hashlib.sha256(token.encode()).hexdigest(), "allow": "year<1850"}
+    users.write_text(json.dumps({**row, "may": ["read"]}) + "\n")
+    users.chmod(0o600)
+    with running(folders["south"], copies=True, users=str(users)) as service:
+        for what in ("state", "copy"):
+            request = urllib.request.Request(
+                f"{service.url}/v1/shard/{what}",
+                json.dumps({"state": "1"} if what == "copy" else {}).encode(),
+                {"content-type": "application/json", "authorization": f"Bearer {token}"},
+            )
+            if what == "state":
+                with urllib.request.urlopen(request) as reply:
+                    assert json.load(reply)["copy"] is None
+                continue
+            with pytest.raises(urllib.error.HTTPError, match="403"):
+                urllib.request.urlopen(request)
+
+
+@pytest.mark.parametrize("bundle", ["", "!", base64.b64encode(b"no bundle").decode(), None])
+def test_a_wrong_copy_is_not_used(folders: dict[str, Path], bundle: str | None) -> None:
+    def change(what: str, data: Any) -> Any:
+        return {**data, "bundle": bundle} if what == "copy" else data
+
+    with running(folders["north"], copies=True) as service, altered(service, change) as address:
+        own = Indexes({"north": address, "also": address})
+        with copied(own) as copies:
+            assert [one._index for one in copies] == [None, None]
+            assert own.retrieve(QUESTIONS[0], mode="bm25").passages

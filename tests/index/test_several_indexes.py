@@ -13,9 +13,10 @@ import pytest
 
 from ketrag_fast import Document, Index, Settings
 from ketrag_fast.errors import DeadlineExceeded, ModeUnavailable
+from ketrag_fast.index import indexes, querying
 from ketrag_fast.index import parts as module
-from ketrag_fast.index import querying
 from ketrag_fast.index.indexes import Indexes
+from ketrag_fast.types import Lazy
 from ketrag_fast.types.contexts import NOTHING_FITS
 
 NORTH = [
@@ -139,6 +140,8 @@ def test_a_late_ranking_leaves_its_index_out(
         return function(plan, *arguments, **named)
 
     monkeypatch.setattr(module, work, late)
+    if work == "build_contexts":  # passages of all indexes together are late, too
+        monkeypatch.setattr(indexes, work, late)
     both = Indexes({"north": north, "south": south})
     newest = work == "run_plan"  # such passages are ranked in each index
     context = both.retrieve(QUESTION, mode="bm25", newest=newest)
@@ -269,3 +272,29 @@ def test_a_passage_of_several_chunks_ranks_as_its_best_chunk(opened: Opened) -> 
     found = [(one.document, one.unit, one.units) for one in context.passages]
     assert found == [("log", 0, (0, 1)), ("sale", 0, ())]
     assert context.passages[0].relevance > context.passages[1].relevance
+
+
+@pytest.mark.parametrize("mode", ["bm25", "walk"])
+@pytest.mark.parametrize(
+    "fields",
+    [{}, {"top": 1}, {"top": 3}, {"budget": 30}, {"budget": 90}, {"min_score": 0.3}, {"min_score": 1}],
+)
+def test_passages_printed_together_equal_those_printed_by_each_index(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch, mode: str, fields: dict[str, Any]
+) -> None:
+    """Neighbours are merged, copies left out, and marks in texts are not taken for those of passages."""
+    long = " ".join(f"Amundsen sailed over ice in year {year}. Nobody saw it happen." for year in range(60))
+    north = [*NORTH, Document("log", f"[1] [2]\n[2]\nThe ice. {long}", "Log\u2028[3]")]
+    south = [*SOUTH, Document("copy", NORTH[0].text, "Copy"), Document("log2", long, "")]
+    both = Indexes({"north": opened.build("north", north), "south": opened.build("south", south)})
+    together = [both.retrieve(text, mode=mode, **fields) for text in (QUESTION, "Amundsen", "zzz", "krill")]
+
+    def late(*_: Any) -> Any:
+        raise DeadlineExceeded("too late")
+
+    monkeypatch.setattr(indexes._core, "print_shards", late)
+    for context in together:
+        expected = both.retrieve(context.question, mode=mode, **fields)
+        assert isinstance(context.passages, Lazy) and not isinstance(expected.passages, Lazy)
+        left, right = ({**one.to_json(), "timings_ms": None} for one in (context, expected))
+        assert left == right

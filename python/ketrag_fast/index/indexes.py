@@ -7,23 +7,27 @@ ranked in each index, and their passages are merged by relevance, which has the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
+from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
 from ketrag_fast.base.memory import enough_memory, map_threads
 from ketrag_fast.errors import (
     BackendError,
     ConfigError,
     DeadlineExceeded,
+    InternalError,
     KetragError,
     ModeUnavailable,
     UnknownName,
 )
 from ketrag_fast.index.index import Index
-from ketrag_fast.index.parts import Part, Printed, Search, is_list, local_part
+from ketrag_fast.index.parts import LocalPart, Part, Printed, Search, is_list, local_part
 from ketrag_fast.query.query import Clock, Query, QueryFields, as_query, check_top
-from ketrag_fast.query.ranking import DEPTH
-from ketrag_fast.query.reading import Reading
+from ketrag_fast.query.ranking import DEPTH, PRINTED, Prepared, request_to_print
+from ketrag_fast.query.reading import Reading, add_reading
+from ketrag_fast.query.retrieval import build_contexts
 from ketrag_fast.query.shards import (
     CALL_SHARE,
     Ranked,
@@ -33,7 +37,7 @@ from ketrag_fast.query.shards import (
     rank_shards,
 )
 from ketrag_fast.records import dataclass, replace
-from ketrag_fast.types import Context, Hit, Hits, Passage
+from ketrag_fast.types import Context, Hit, Hits, Lazy, Passage
 from ketrag_fast.types.contexts import NOTHING_FITS, merged_reading
 
 if TYPE_CHECKING:
@@ -92,6 +96,8 @@ class Indexes:
             passage is from. A single index answers alone, and its name may be None.
         settings: Settings of queries to services, for fields that a query leaves open. The token of a service
             is that in the environment variable KETRAG_TOKEN.
+        copies: Whether the first query copies small indexes of services that permit it (`ketrag serve
+            --allow-copies`), which then answer without the service. It does not pay for a single query.
 
     Raises:
         ConfigError: There are no indexes, or an address is invalid.
@@ -109,12 +115,15 @@ class Indexes:
         indexes: Mapping[str | None, Index | str] | Mapping[str, Index | str] | Mapping[str, Index],
         *,
         settings: Settings | None = None,
+        copies: bool = True,
     ) -> None:
         if not indexes:
             raise ConfigError("there are no indexes to search", hint="give at least one index")
         self._indexes: dict[str, Index | RemoteIndex] = {}
         for name, index in indexes.items():
-            self._indexes[str(name)] = index if isinstance(index, Index) else _remote(name, index, settings)
+            self._indexes[str(name)] = (
+                index if isinstance(index, Index) else _remote(name, index, settings, copies=copies)
+            )
         self._settings = settings
 
     @property
@@ -159,7 +168,7 @@ class Indexes:
         if self._service is not None:
             return self._print_alone(self._service, query, None).context
         found, late = self._run(query, None)
-        return _merged_context(found, late)
+        return _merged_context(found, late) if isinstance(found, list) else found
 
     @enough_memory()
     def search(
@@ -190,6 +199,8 @@ class Indexes:
         if self._service is not None:
             return self._print_alone(self._service, query, search).as_hits()
         found, late = self._run(query, search)
+        if isinstance(found, Context):
+            raise InternalError("a search over several indexes returned a context")
         return _merged_hits(found, search.count, late)
 
     def _related(self, query: str | Query, n: int, how: Mapping[str, Any]) -> Hits:
@@ -256,8 +267,12 @@ class Indexes:
         seconds = (self._settings or Settings()).deadline if query.deadline is None else query.deadline
         return service.print_alone(service.address, query, search, seconds)
 
-    def _run(self, query: Query, search: Search | None) -> tuple[list[_Found], dict[str, KetragError]]:
+    def _run(
+        self, query: Query, search: Search | None
+    ) -> tuple[list[_Found] | Context, dict[str, KetragError]]:
         """Return the passages of each index, ranked over all, and the indexes left out with the reasons.
+
+        Passages of open indexes alone are returned as one context, except for a search.
 
         If an index behind a service changes meanwhile, the query runs once more.
         """
@@ -274,7 +289,7 @@ class Indexes:
 
     def _run_once(
         self, query: Query, search: Search | None, clock: Clock, threads: int, *, may_repeat: bool
-    ) -> tuple[list[_Found], dict[str, KetragError]]:
+    ) -> tuple[list[_Found] | Context, dict[str, KetragError]]:
         late: dict[str, KetragError] = {}
 
         def plan(name: str, mode: str | None) -> Part:
@@ -311,7 +326,7 @@ class Indexes:
         return _each_alone([part for part in parts if part.name not in late], together), late
 
 
-def _remote(name: str | None, address: str, settings: Settings | None) -> RemoteIndex:
+def _remote(name: str | None, address: str, settings: Settings | None, *, copies: bool) -> RemoteIndex:
     from ketrag_fast.index.remote import RemoteIndex
 
     if not isinstance(address, str) or not address.startswith(("http://", "https://")):
@@ -319,7 +334,7 @@ def _remote(name: str | None, address: str, settings: Settings | None) -> Remote
             f"the index {name} is neither an open index nor an address: {str(address)[:200]!r}",
             hint="open it with Index.open(FOLDER), or give http://HOST:PORT of `ketrag serve`",
         )
-    return RemoteIndex(address, settings)
+    return RemoteIndex(address, settings, copies=copies)
 
 
 def _same_mode(parts: list[Part], plan: Callable[[str, str], Part]) -> list[Part]:
@@ -339,8 +354,13 @@ def _same_mode(parts: list[Part], plan: Callable[[str, str], Part]) -> list[Part
     return [plan(part.name, common[0]) for part in parts]
 
 
-def _ranked(parts: Sequence[Part], query: Query, together: Together, *, walks: bool) -> list[_Found] | None:
-    """Return the passages of each index that are among the best of all; None if keywords cannot rank."""
+def _ranked(
+    parts: Sequence[Part], query: Query, together: Together, *, walks: bool
+) -> list[_Found] | Context | None:
+    """Return the passages of each index that are among the best of all; None if keywords cannot rank.
+
+    Passages of open indexes alone are returned as one context, except for a search.
+    """
     first = parts[0]
     reading = _read(parts)
     room = first.budget // _USUAL_TOKENS if first.top is None else first.top
@@ -349,12 +369,64 @@ def _ranked(parts: Sequence[Part], query: Query, together: Together, *, walks: b
     ranked = rank_shards(together, first.request(), reading.text, count, walks=walks, depth=depth)
     if ranked is None:
         return None
+    local = [part for part in parts if isinstance(part, LocalPart) and part.hits is None]
+    if len(local) == len(parts) and not ranked.late:
+        with suppress(DeadlineExceeded):  # below, indexes that have the time are printed
+            return _printed_together(local, reading, ranked)
 
     def printed(part: Part) -> _Found:
         units, scores = ranked.units.get(part.name, []), ranked.scores.get(part.name, [])
         return _printed(part, part.print_units(reading, units, scores), ranked)
 
     return _in_time([part for part in parts if part.name not in ranked.late], printed, together)
+
+
+def _printed_together(parts: Sequence[LocalPart], reading: Reading, ranked: Ranked) -> Context:
+    """Return the passages of open indexes that are among the best of all, which are built when read."""
+    units, scores = ranked.units, ranked.scores
+    sheets = [
+        (
+            part.plan.opened.searcher,
+            request_to_print(part.plan, min_score=0.0),
+            units.get(part.name, ()),
+            scores.get(part.name, ()),
+            part.min_score,
+        )
+        for part in parts
+    ]
+    ranking = list(zip(ranked.numbers, ranked.places, strict=True))
+    replies, (text, tokens, rows, chosen) = _core.print_shards(
+        PRINTED, sheets, ranking, ranked.all_relevance, reading.text
+    )
+    prepared = Prepared([reading.text])
+    contexts = [
+        add_reading(part.plan, reading, build_contexts(part.plan, part.question, reply, None, prepared)[0])
+        for part, reply in zip(parts, replies, strict=True)
+    ]
+    first = contexts[chosen or 0]
+    if chosen is None and first.text:
+        first = replace(first, reason="below_min_score")
+
+    def passages() -> list[Passage]:
+        return [
+            replace(
+                contexts[number].passages[row],
+                rank=rank,
+                relevance=ranked.all_relevance[place],
+                index=parts[number].name,
+                channel=parts[number].channels[0],
+            )
+            for rank, (number, row, place) in enumerate(rows, 1)
+        ]
+
+    return replace(
+        first,
+        tokens=tokens,
+        text=text,
+        passages=Lazy(passages),
+        sections=tuple(replace(one, tokens=tokens, text=text) for one in first.sections),
+        **_merged_fields(contexts, {}, nothing_fits=ranked.nothing_fits and chosen is not None),
+    )
 
 
 def _printed(part: Part, printed: Printed, ranked: Ranked) -> _Found:
@@ -379,8 +451,13 @@ def _printed(part: Part, printed: Printed, ranked: Ranked) -> _Found:
 
 def _read(parts: Sequence[Part]) -> Reading:
     """Return how the question is read: similar words replace those that no index has."""
-    readings = [part.reading for part in parts]
-    unknown = set.intersection(*({*one.unknown} for one in readings))
+    readings: list[Reading] = []
+    unknown: set[str] = set()
+    for part in parts:  # most questions have no word that the first two indexes lack
+        readings.append(part.reading)
+        unknown = unknown & {*part.reading.unknown} if len(readings) > 1 else {*part.reading.unknown}
+        if not unknown:
+            return Reading(parts[0].plain_text)
     found = next((one for one in readings if one.replaced and set(one.replaced) <= unknown), None)
     if found is not None:
         return replace(found, unknown=tuple(word for word in found.unknown if word in unknown))
@@ -438,11 +515,17 @@ def _in_time(parts: Sequence[Part], work: Callable[[Part], _Found], together: To
 
 def _merged(found: Sequence[_Found], late: Mapping[str, KetragError]) -> dict[str, Any]:
     """Return the fields that contexts and hits of several indexes have in common."""
-    contexts = [one.context for one in found]
-    warnings = dict.fromkeys(warning for one in contexts for warning in one.warnings)
     nothing_fits = any(one.rows for one in found) and all(
         one.context.nothing_fits for one in found if one.rows
     )
+    return _merged_fields([one.context for one in found], late, nothing_fits=nothing_fits)
+
+
+def _merged_fields(
+    contexts: Sequence[Context], late: Mapping[str, KetragError], *, nothing_fits: bool
+) -> dict[str, Any]:
+    """Return the fields of the contexts of several indexes that are not those of one of them."""
+    warnings = dict.fromkeys(warning for one in contexts for warning in one.warnings)
     warnings.pop(NOTHING_FITS, None)  # the other indexes may have what fits
     slow = ", ".join(name for name, error in late.items() if isinstance(error, DeadlineExceeded))
     without = [f"without {slow}: no answer in time"] if slow else []

@@ -204,12 +204,14 @@ def is_list(context: Context) -> bool:
 
 
 def blocks_of(context: Context) -> list[str]:
-    """Return the title and text of each passage in a context, without its number."""
-    starts, position = [], 0
-    for passage in context.passages:
-        position = context.text.index(f"[{passage.rank}]", position)
+    """Return the title and text of each passage in a context, without its number.
+
+    No text has a line that could be the mark of a passage (`unmarked` in rust/core/src/search/render.rs).
+    """
+    starts, position = [0] * min(1, len(context.passages)), 0
+    for passage in context.passages[1:]:
+        position = context.text.index(f"\n[{passage.rank}]\n", position) + 1
         starts.append(position)
-        position = context.text.index(passage.said, position) + len(passage.said)
     ends = [*starts, len(context.text)][1:]
     return [
         context.text[start + len(f"[{passage.rank}]") : end].rstrip("\n")

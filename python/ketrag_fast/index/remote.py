@@ -20,8 +20,9 @@ from ketrag_fast.errors import (
     KetragError,
     ModeUnavailable,
 )
-from ketrag_fast.index.parts import Printed, Search
+from ketrag_fast.index.parts import Part, Printed, Search, local_part
 from ketrag_fast.index.shard_calls import PROTOCOL
+from ketrag_fast.index.shard_copies import ShardCopy
 from ketrag_fast.index.shard_replies import (
     PlanReply,
     PrintedReply,
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 
 _PATIENCE: Final = 30.0
 """Seconds of a call without a deadline."""
+_LEAST: Final = 0.001
+"""Minimum seconds of a call."""
 _MOST_BYTES: Final = 256_000_000
 """Maximum size of a reply: the candidates of a search for the maximum number of passages."""
 _FIELDS: Final = ("mode", "budget", "top", "min_score", "filter", "newest")
@@ -68,7 +71,7 @@ class RemoteIndex:
     Raises ConfigError for an invalid address or token, NetworkForbidden if `offline` forbids the address.
     """
 
-    def __init__(self, address: str, settings: Settings | None = None) -> None:
+    def __init__(self, address: str, settings: Settings | None = None, *, copies: bool = True) -> None:
         self.address = address
         self._settings = settings or Settings()
         if self._settings.allow is not None:
@@ -82,16 +85,30 @@ class RemoteIndex:
         self._key = token_for(place.host, place.scheme)
         self._base = place
         self._connections = Connections(place)
+        self.copy = ShardCopy(self._call_alone, self._settings.given) if copies else None
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections, and the copy of the index."""
+        if self.copy is not None:
+            self.copy.close()
         self._connections.close()
 
-    def part(self, name: str, query: Query, search: Search | None, seconds: float | None) -> RemotePart:
-        """Return the index with its plan of a query."""
+    def part(self, name: str, query: Query, search: Search | None, seconds: float | None) -> Part:
+        """Return the index, or a copy of it that is up to date, with its plan of a query."""
         body = self._body(query, search)
+        copy = self.copy if search is None else None  # hits show files of the service
+        began = time.monotonic()
+        copied = None if copy is None else copy.find(seconds)
+        if seconds is not None:
+            seconds = max(_LEAST, seconds - (time.monotonic() - began))
+        if copied is not None:
+            return local_part(copied, name, query, None)
         data = self.call(name, "plan", body, seconds)
         return RemotePart(self, name, query, body, read_reply(name, lambda: plan_reply(data)))
+
+    def _call_alone(self, what: str, fields: Mapping[str, Any], seconds: float | None) -> Any:
+        """Return the reply to a call that is not about a query."""
+        return self.call(self.address, what, {**_present({"index": self._index}), **fields}, seconds)
 
     def print_alone(self, name: str, query: Query, search: Search | None, seconds: float | None) -> Printed:
         """Return the passages that the service ranks alone."""

@@ -3,7 +3,8 @@
 `plan_shard` returns the plan of the query, the totals of the index and the numbers of units that have each
 term of the question, `count_terms` those of other terms, which shards of other languages have,
 `find_candidates` and `look_up` units with everything that a ranking reads of them, and `print_passages` the
-passages of units that the caller has ranked. `index/remote.py` is the other side.
+passages of units that the caller has ranked. `describe_shard` and `copy_shard` let a caller keep a copy of a
+small index. `index/remote.py` is the other side.
 
 Each call has the whole query, so that a service keeps nothing between calls and any of its workers may
 answer. A call names the state of the index that its numbers are from. If the index has changed meanwhile, the
@@ -12,22 +13,30 @@ reply has only the new state."""
 from __future__ import annotations
 
 import base64
+import tempfile
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast import _core
 from ketrag_fast.errors import InputError
+from ketrag_fast.index.bundles import write_bundle
 from ketrag_fast.index.index import Index
 from ketrag_fast.index.parts import LocalPart, Printed, Search, local_part
 from ketrag_fast.query.query import Query
 from ketrag_fast.query.reading import Reading
 from ketrag_fast.query.shards import Words
 from ketrag_fast.records import asdict
+from ketrag_fast.storage.generation import Generation
 
 PROTOCOL: Final = 1
 """Version of the calls. It changes with the format of their requests and replies."""
 SETTINGS: Final = ("system", "cut", "fill_policy", "oversize_policy")
 """Settings of an index that the request of a mode to the core has, in addition to those of its channels."""
+COPIED: Final = ("mode", "budget", "top", "min_score", "filter", "newest")
+"""Settings of a service with which a client opens a copy, so that it answers as the service does."""
+_WITHOUT_EFFECT: Final = frozenset({"deadline", "memory", "offline", "refresh", "threads"})
+"""Settings that do not change answers, apart from their time."""
 _KINDS: Final = ("keywords", "names", "subjects")
 _MOST_UNITS: Final = 10_000
 _MOST_MASS: Final = 1e9
@@ -45,10 +54,48 @@ def _answered(
 ) -> Reply:
     """Return the reply to a call, with the state of the index that it is from."""
     part = local_part(index, "", query, search)
-    generation = part.plan.opened.generation
-    state = f"{generation.number}-{generation.manifest.digest}"
-    known = {"schema": "ketrag/shard/1", "protocol": PROTOCOL, "state": state}
-    return known if expected not in (None, state) else known | work(part)
+    known = _known(part.plan.opened.generation)
+    return known if expected not in (None, known["state"]) else known | work(part)
+
+
+def index_state(generation: Generation) -> str:
+    """Return the state of an index, which no other contents have."""
+    return f"{generation.number}-{generation.manifest.digest}"
+
+
+def _known(generation: Generation) -> Reply:
+    return {"schema": "ketrag/shard/1", "protocol": PROTOCOL, "state": index_state(generation)}
+
+
+def describe_shard(index: Index, given: Mapping[str, Any]) -> Reply:
+    """Return the state of an index, and what is needed to open a copy of it with the settings `given`.
+
+    `copy` is None if a copy would not answer as the index does: the index needs a model, hides documents from
+    its readers, or is opened with other settings than those in COPIED.
+    """
+    opened = index._opened
+    used = {name: value for name, value in given.items() if value is not None}
+    is_alike = used.keys() <= {*COPIED, *_WITHOUT_EFFECT} and index._state.settings.allow is None
+    has_model = opened.questions is not None or opened.reranker is not None
+    copy = None
+    if is_alike and not has_model:
+        settings = {name: used[name] for name in COPIED if name in used}
+        copy = {"keywords": opened.totals[2], "settings": settings}
+    return _known(opened.generation) | {"copy": copy}
+
+
+def copy_shard(index: Index, state: str) -> Reply:
+    """Return a bundle of an index, as `Index.bundle` writes it, in base64.
+
+    Raises IndexLocked during a build, and the other errors of `Index.bundle`.
+    """
+    known = _known(index._opened.generation)
+    if known["state"] != state:
+        return known
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "bundle"
+        write_bundle(index.path, file, replace=False, with_model=False)
+        return known | {"bundle": base64.b64encode(file.read_bytes()).decode("ascii")}
 
 
 def plan_shard(index: Index, query: Query, search: Search | None) -> Reply:

@@ -28,7 +28,8 @@ DEPTH: Final = 30
 """Number of top passages per question that are reranked; later passages keep their ranks."""
 _LONG: Final = 1024
 """Token count that few passages exceed; a budget with room for DEPTH such passages has enough to rerank."""
-_NAME: Final = "rerank"
+PRINTED: Final = "rerank"
+"""Channel of rankings that are given to the core."""
 _LEAST_RANKED: Final = 64
 _USUAL_TOKENS: Final = 40
 """The core's first guess at the number of units to rank (rust/core/src/channels/print.rs)."""
@@ -189,10 +190,16 @@ def print_rankings(
     plan: QueryPlan, prepared: Prepared, rankings: list[Ranking], threads: int | None, *, min_score: float
 ) -> list[_core.Reply]:
     """Return the core's replies for given rankings instead of those of the mode."""
+    final = request_to_print(plan, min_score=min_score)
+    return run(plan, final, replace(prepared, near={}, rankings={PRINTED: rankings}), threads)
+
+
+def request_to_print(plan: QueryPlan, *, min_score: float) -> _core.Request:
+    """Return the request that prints a given ranking, as that of the channel PRINTED."""
     settings = plan.settings
-    final = _core.Request(
+    return _core.Request(
         plan.mode.name,
-        [(_NAME, 1.0)],
+        [(PRINTED, 1.0)],
         list(plan.budgets),
         top=plan.top,
         skip=settings.fill_policy == "skip_and_continue",
@@ -201,7 +208,6 @@ def print_rankings(
         once=prints_once(settings),
         min_score=min_score,
     )
-    return run(plan, final, replace(prepared, near={}, rankings={_NAME: rankings}), threads)
 
 
 def _wish(plan: QueryPlan) -> str:

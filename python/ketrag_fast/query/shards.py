@@ -132,15 +132,48 @@ class LocalShard:
 
 @dataclass(frozen=True)
 class Ranked:
-    """The units of each shard by name, best first, and their rank among the units of all shards."""
+    """Units of several shards, best first."""
 
-    units: Mapping[str, Sequence[int]]
-    scores: Mapping[str, Sequence[float]]
-    ranks: Mapping[tuple[str, int], int]
-    relevance: Mapping[tuple[str, int], float]
+    names: Sequence[str]
+    """The shards."""
+    numbers: Sequence[int]
+    """The shard of each place of the ranking, by its number."""
+    places: Sequence[int]
+    """The unit of each place."""
+    all_scores: Sequence[float]
+    all_relevance: Sequence[float]
     nothing_fits: bool
     late: Mapping[str, KetragError]
     """Shards that are left out, with the reason."""
+
+    @cached_property
+    def units(self) -> Mapping[str, Sequence[int]]:
+        """The units of each shard, best first."""
+        return self._by_name(self.places)
+
+    @cached_property
+    def scores(self) -> Mapping[str, Sequence[float]]:
+        """The scores of `units`."""
+        return self._by_name(self.all_scores)
+
+    @cached_property
+    def ranks(self) -> Mapping[tuple[str, int], int]:
+        """The rank of each unit among those of all shards."""
+        return {key: rank for rank, key in enumerate(self._keys())}
+
+    @cached_property
+    def relevance(self) -> Mapping[tuple[str, int], float]:
+        """The relevance of each unit."""
+        return dict(zip(self._keys(), self.all_relevance, strict=True))
+
+    def _keys(self) -> list[tuple[str, int]]:
+        return [(self.names[number], unit) for number, unit in zip(self.numbers, self.places, strict=True)]
+
+    def _by_name(self, values: Sequence[R]) -> dict[str, list[R]]:
+        found: dict[str, list[R]] = {}
+        for number, value in zip(self.numbers, values, strict=True):
+            found.setdefault(self.names[number], []).append(value)
+        return found
 
 
 @dataclass
@@ -264,22 +297,8 @@ def _named(
     together: Together, ranking: tuple[list[int], list[int], list[float], list[float], bool]
 ) -> Ranked:
     """Return a ranking of the core with the names of the shards."""
-    numbers, units, scores, relevance, nothing_fits = ranking
-    names = [together.shards[number].name for number in numbers]
-    keys = list(zip(names, units, strict=True))
-    by_name: dict[str, list[int]] = {}
-    scores_by_name: dict[str, list[float]] = {}
-    for (name, unit), score in zip(keys, scores, strict=True):
-        by_name.setdefault(name, []).append(unit)
-        scores_by_name.setdefault(name, []).append(score)
-    return Ranked(
-        by_name,
-        scores_by_name,
-        {key: rank for rank, key in enumerate(keys)},
-        dict(zip(keys, relevance, strict=True)),
-        nothing_fits,
-        together.late,
-    )
+    names = [shard.name for shard in together.shards]
+    return Ranked(names, *ranking, together.late)
 
 
 def _summed(terms: Terms, counts: Sequence[tuple[list[int], list[int], list[int]]]) -> Frequencies:

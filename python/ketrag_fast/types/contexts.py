@@ -273,7 +273,7 @@ def merged_reading(results: Sequence[Any]) -> dict[str, Any]:
         for note in [note for note in notes if note.startswith(f'no "{word}": ')]:
             notes.pop(note)
     replaced = {w: s for one in results for w, s in one.replaced.items() if w in everywhere}
-    shown = () if any(one.passages for one in results) else results
+    shown = () if any(one.text or one.passages for one in results) else results
     unknown = dict.fromkeys(w for one in shown for w in one.unknown if w in everywhere)
     return {"notes": tuple(notes), "replaced": replaced, "unknown": tuple(unknown)}
 

@@ -98,7 +98,8 @@ pub mod _core {
     use super::searcher::PySearcher;
     #[pymodule_export]
     use super::shards::{
-        has_only_function_words, question_terms, sum_totals, PyBundle, PyShard, PyUnion, PyWeighting,
+        has_only_function_words, print_shards, question_terms, sum_totals, PyBundle, PyShard, PyUnion,
+        PyWeighting,
     };
     #[pymodule_export]
     use super::strings::{

@@ -3,7 +3,7 @@
 
 use super::arrays::Array;
 use super::door::{of_index, quick, to_python, wrong};
-use super::request::{PyMask, PyRequest, AGES};
+use super::request::{PyMask, PyReply, PyRequest, AGES};
 use super::searcher::PySearcher;
 use ketrag_base::error::Result;
 use ketrag_base::progress::Progress;
@@ -13,6 +13,7 @@ use ketrag_core::rank::links_weights::Whole;
 use ketrag_core::shards::bundle::Bundle;
 use ketrag_core::shards::candidates::{candidates, Weighting};
 use ketrag_core::shards::lookup::{looked_up, Leads, Limits, Node, Seed};
+use ketrag_core::shards::print::{merge, print, Sheet};
 use ketrag_core::shards::terms::{languages_of, summed, totals, Frequencies, Terms};
 use ketrag_core::shards::union::{weights_of, Masks, Preferred, Union};
 use ketrag_core::shards::wire;
@@ -240,6 +241,50 @@ impl PyUnion {
         let [keywords, names, subjects] = nodes;
         Ok((keywords, names, subjects, seeds, question, rest, standard))
     }
+}
+
+/// (searcher, request, units, scores, minimum relevance) of a shard
+type SheetIn<'py> = (PyRef<'py, PySearcher>, PyRef<'py, PyRequest>, Vec<u32>, Vec<f64>, f64);
+/// (text, tokens, (shard, row there, place in the ranking) of each row, shard whose budget holds)
+type MergedOut = (String, u64, Vec<(usize, usize, usize)>, Option<usize>);
+
+/// Print units of several shards as one context. `ranking` has the shard and the unit of each place of the common
+/// ranking, and `relevance` is parallel to it; `channel` is the channel of the requests. Returns the reply of each
+/// shard, whose rows have no relevance, and the context.
+#[pyfunction]
+pub fn print_shards(
+    py: Python<'_>,
+    channel: &str,
+    shards: Vec<SheetIn<'_>>,
+    ranking: Vec<(usize, u32)>,
+    relevance: Vec<f64>,
+    question: &str,
+) -> PyResult<(Vec<PyReply>, MergedOut)> {
+    if ranking.len() != relevance.len() || ranking.iter().any(|one| one.0 >= shards.len()) {
+        return Err(wrong("a ranking needs the shard, the unit and the relevance of each place"));
+    }
+    let deadline = shards.iter().map(|one| one.1.deadline).min().unwrap_or(AGES);
+    let sheets: Vec<Sheet<'_>> = shards
+        .iter()
+        .map(|(searcher, request, units, scores, min_score)| Sheet {
+            searcher: &searcher.inner,
+            request: &request.inner,
+            channel,
+            units,
+            scores,
+            min_score: *min_score,
+        })
+        .collect();
+    let began = Instant::now();
+    let found = quick(py, || {
+        let replies = print(&sheets, question, &Progress::with_deadline(began + deadline))?;
+        let merged = merge(&sheets, &replies, &ranking, &relevance);
+        Ok((replies, merged))
+    });
+    let (replies, merged) = found.map_err(|e| of_index(py, e))?;
+    let taken = began.elapsed().as_secs_f64() * 1000.0;
+    let replies = replies.into_iter().map(|reply| PyReply::new(py, reply, taken)).collect::<PyResult<_>>()?;
+    Ok((replies, (merged.text, merged.tokens, merged.rows, merged.first)))
 }
 
 /// One opened generation as a part of a ranking over several.

@@ -105,7 +105,7 @@ class Ask(Command):
             history = stored_turns(folders) if self.is_continued else []
             if self.is_continued and not history and not self.quiet:
                 output.say("there is no conversation about this index to continue")
-            answer = Indexes(indexes, settings=settings).ask(
+            answer = Indexes(indexes, settings=settings, copies=False).ask(
                 self.question,
                 explain=self.explain or html is not None,
                 literal=self.literal,

@@ -88,7 +88,7 @@ class Retrieve(Command):
                 options.only_index(indexes, "--explain")
             how: QueryFields = {"hops": self.hops, "literal": self.literal, "only": self.only}
             how["explain"] = self.explain or html is not None
-            context = Indexes(indexes, settings=settings).retrieve(self.question, **how)
+            context = Indexes(indexes, settings=settings, copies=False).retrieve(self.question, **how)
             if html is not None:
                 from ketrag_fast.apps.cli.context_page import write_context
 

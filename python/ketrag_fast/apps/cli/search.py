@@ -95,7 +95,7 @@ class Search(Command):
             if len(indexes) > 1 or isinstance(index, str):
                 from ketrag_fast.index.indexes import Indexes
 
-                hits = Indexes(indexes, settings=given).search(question, self.n, **how)
+                hits = Indexes(indexes, settings=given, copies=False).search(question, self.n, **how)
             else:
                 hits = index.search(question, self.n, **how)
                 hits = hits if name is None else hits.of_index(name)

@@ -87,6 +87,10 @@ class Serve(Command):
         "FILE", "file with users, each with a token, documents and abilities (`ketrag users`)", group=_SERVICE
     )
     allow_write: bool = switch("let clients add documents", group=_SERVICE)
+    allow_copies: bool = switch(
+        "let clients that query this service together with others keep copies of small indexes",
+        group=_SERVICE,
+    )
     log: str | None = option(
         None,
         "write a line for each request to stderr; without it, only slow and refused ones",
@@ -160,6 +164,7 @@ class Serve(Command):
             port=self.port,
             workers=self.workers,
             writable=self.allow_write,
+            copies=self.allow_copies,
             users=self.users,
             log=self.log,
             log_questions=self.log_questions,

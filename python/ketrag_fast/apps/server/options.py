@@ -64,6 +64,8 @@ class ServerOptions:
     budget: int = 100_000
     """Maximum token budget of a request."""
     writable: bool = False
+    copies: bool = False
+    """Let clients that may see all documents copy an index."""
     hosts: tuple[str, ...] = ()
     """Names accepted in `Host`, in addition to the addresses of this machine."""
     origins: tuple[str, ...] = ()

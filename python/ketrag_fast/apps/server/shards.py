@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ketrag_fast.apps.server.endpoints import Call, Endpoint, Field, Shape
-from ketrag_fast.apps.server.replies import late_reply
+from ketrag_fast.apps.server.replies import Problem, late_reply
 from ketrag_fast.apps.server.retrieval import fields_of, question, shown_paths, topics
 from ketrag_fast.apps.server.service import Service
 from ketrag_fast.index import shard_calls
@@ -118,9 +118,15 @@ def endpoints(service: Service) -> list[Endpoint]:
             {"state": any_state, "reading": _READING, "units": units, "scores": scores},
         ),
     ]
+    one = {"index": shared["index"], "seconds": seconds}
+    alone: list[tuple[str, Callable[[Call], Any], str, Shape]] = [
+        ("state", describe, "Return the state of an index, and whether it may be copied", one),
+        ("copy", copy, "Copy an index, if the service permits copies", {**one, "state": state}),
+    ]
+    queries = [(name, handler, summary, {**query, **shape}) for name, handler, summary, shape in shapes]
     return [
-        Endpoint("POST", f"/v1/shard/{name}", _timed(handler), summary, {**query, **shape}, _ABOUT)
-        for name, handler, summary, shape in shapes
+        Endpoint("POST", f"/v1/shard/{name}", _timed(handler), summary, shape, _ABOUT)
+        for name, handler, summary, shape in (*queries, *alone)
     ]
 
 
@@ -149,6 +155,24 @@ def _query(call: Call) -> Query:
 def _search(call: Call) -> Search | None:
     given = call.values.get("search")
     return None if given is None else Search(given["limit"], given.get("glob"), given.get("grep"))
+
+
+def describe(call: Call) -> dict[str, Any]:
+    """Return the state of an index, and what a copy needs, if it may be copied."""
+    data = shard_calls.describe_shard(call.entry.index, dict(call.service.options.settings))
+    return data if _may_copy(call) else {**data, "copy": None}
+
+
+def copy(call: Call) -> dict[str, Any]:
+    """Return a copy of an index. Raises Problem 403 if it may not be copied."""
+    if not _may_copy(call):
+        raise Problem(403, "forbidden", "this service permits no copies", hint="ketrag serve --allow-copies")
+    return shard_calls.copy_shard(call.entry.index, call.values["state"])
+
+
+def _may_copy(call: Call) -> bool:
+    """Return whether the caller sees all documents of a service that permits copies."""
+    return call.service.options.copies and not call.user.allow
 
 
 def plan(call: Call) -> dict[str, Any]:

@@ -101,13 +101,37 @@ impl Searcher {
     /// Print a context for each budget of the request.
     pub fn answer(&self, request: &Request, question: Question<'_>, progress: &Progress) -> Result<Reply> {
         let mut scratch = self.lend();
-        let reply =
-            self.with_views(|views| self.answer_with(views, request, question, &mut scratch, progress));
+        let reply = self.with_views(|views| {
+            let mut reply = self.print_with(views, request, question, &mut scratch, progress)?;
+            if views.parts.is_empty() {
+                return Ok(reply);
+            }
+            for printed in &mut reply.contexts {
+                let units: Vec<u32> = printed.context.rows.iter().map(|row| row.unit).collect();
+                let found = evidence(&views.parts, question, &units)?;
+                printed.nothing_fits = nothing_fits(found.first().copied().flatten());
+                printed.relevance = falling(found);
+            }
+            Ok(reply)
+        });
         self.give_back(scratch);
         reply
     }
 
-    fn answer_with(
+    /// Like [`Searcher::answer`] for callers that know how relevant the units are: the relevance of all rows is 0.
+    pub fn print(&self, request: &Request, question: Question<'_>, progress: &Progress) -> Result<Reply> {
+        let mut scratch = self.lend();
+        let reply =
+            self.with_views(|views| self.print_with(views, request, question, &mut scratch, progress));
+        self.give_back(scratch);
+        let mut reply = reply?;
+        for printed in &mut reply.contexts {
+            printed.relevance = vec![0.0; printed.context.rows.len()];
+        }
+        Ok(reply)
+    }
+
+    fn print_with(
         &self,
         views: &Views<'_>,
         request: &Request,
@@ -138,13 +162,7 @@ impl Searcher {
             budgets: &request.budgets,
             most: request.top.unwrap_or(usize::MAX),
         };
-        let mut contexts = request.join.print(&task, scratch, progress)?;
-        for printed in &mut contexts {
-            let units: Vec<u32> = printed.context.rows.iter().map(|row| row.unit).collect();
-            let found = evidence(parts, question, &units)?;
-            printed.nothing_fits = nothing_fits(found.first().copied().flatten());
-            printed.relevance = falling(found);
-        }
+        let contexts = request.join.print(&task, scratch, progress)?;
         let mut reply = Reply { contexts, ..Reply::default() };
         if reply.contexts.iter().any(|context| context.no_match) {
             reply.reason = Some("no_match");

@@ -4,7 +4,7 @@
 //! counted over all documents. Each shard then returns its best candidates with everything that a ranking reads
 //! of them ([`bundle`]), and afterwards the units to which the best candidates of all shards lead ([`lookup`]).
 //! The caller joins these units into a small collection in memory and ranks it with the ordinary channels
-//! ([`union`]).
+//! ([`union`]). The ranked units are printed as one context ([`print`]).
 
 pub mod bundle;
 pub mod candidates;
@@ -12,6 +12,7 @@ pub mod join;
 pub mod lookup;
 pub mod memory;
 pub mod mentions;
+pub mod print;
 pub mod terms;
 pub mod union;
 pub mod wire;

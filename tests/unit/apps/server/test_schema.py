@@ -31,6 +31,8 @@ OPERATIONS = (
     "POST /v1/shard/candidates",
     "POST /v1/shard/look-up",
     "POST /v1/shard/passages",
+    "POST /v1/shard/state",
+    "POST /v1/shard/copy",
     "POST /v1/ask",
     "GET /v1/indexes",
     "GET /v1/stats",
