@@ -1,9 +1,10 @@
 """Recall, scores and time of one query over several indexes against one index of the same documents.
 
-    python benches/shards.py FOLDER... [--counts 2,4,8] [--questions 200] [--embedder SPEC] [--work FOLDER]
+    python benches/shards.py [FOLDER...] [--generated 300000] [--counts 2,4,8] [--questions 200] [--embedder SPEC] [--work FOLDER]
         [--services] [--copies] [--apart] [--modes bm25,walk]
 
-FOLDER is a data set in BEIR's layout. Documents are assigned to indexes by a hash of their ids. The columns
+FOLDER is a data set in BEIR's layout; --generated adds a set of as many generated passages, with one question
+for each of some of them. Documents are assigned to indexes by a hash of their ids. The columns
 are recall@5 in percent of bm25 and walk, the share of questions whose scores of bm25 are those of one index
 to the last digit, and milliseconds of processor time of a question, of services together with that of the
 caller. Processor time is the median of three rounds. --services adds rows in which each index is behind a
@@ -23,10 +24,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from statistics import median
 
+import generated
 from ketrag_fast import Context, Document, Index, Settings
 from ketrag_fast.eval import load_dataset
 from ketrag_fast.eval.datasets import DataSet, Question
@@ -43,6 +46,22 @@ def documents_of(dataset: DataSet) -> list[Document]:
     with dataset.corpus.open() as lines:
         rows = [json.loads(line) for line in lines]
     return [Document(row["_id"], row["text"], row.get("title") or "") for row in rows]
+
+
+def set_of(folder: Path, most: int) -> tuple[str, list[Document], list[Question]]:
+    """Return the name of a data set, its documents, and at most `most` of its questions."""
+    dataset = load_dataset(folder)
+    questions = [question for question in dataset.questions if question.gold]
+    random.Random(1).shuffle(questions)
+    return folder.name, documents_of(dataset), questions[:most]
+
+
+def generated_set(passages: int, most: int) -> tuple[str, list[Document], list[Question]]:
+    """Return the name, the documents and the questions of a set of generated passages."""
+    documents = list(generated.documents(passages))
+    asked = random.Random(1).sample(documents, most)
+    questions = [Question(one.id, generated.question(one), (), frozenset({one.id}), {}) for one in asked]
+    return f"{passages:,} generated", documents, questions
 
 
 def open_indexes(documents: list[Document], count: int, folder: Path, settings: Settings) -> dict[str, Index]:
@@ -125,7 +144,8 @@ def measure(
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("folders", nargs="*", type=Path)
+    parser.add_argument("--generated", type=int)
     parser.add_argument("--counts", default="2,4,8")
     parser.add_argument("--questions", type=int, default=200)
     parser.add_argument("--embedder", default="builtin")
@@ -141,21 +161,20 @@ def main() -> None:
     print(f"| set | indexes | {' | '.join(modes)} | equal scores | {' | '.join(f'{m} ms' for m in modes)} |")
     print("|---" * (3 + 2 * len(modes)) + "|")
     with tempfile.TemporaryDirectory() as temporary:
-        for folder in given.folders:
-            dataset = load_dataset(folder)
-            questions = [question for question in dataset.questions if question.gold]
-            random.Random(1).shuffle(questions)
-            questions = questions[: given.questions]
-            documents = documents_of(dataset)
+        sets = [partial(set_of, folder, given.questions) for folder in given.folders]
+        if given.generated:
+            sets.append(partial(generated_set, given.generated, given.questions))
+        for read in sets:
+            set_name, documents, questions = read()
             embedder = given.embedder.replace("/", "-").replace(":", "-")
-            own = (given.work or Path(temporary)) / folder.name / embedder
+            own = (given.work or Path(temporary)) / set_name / embedder
             expected: list[tuple[float, ...]] = []
 
             def show(
                 name: str,
                 indexes: Indexes,
                 elsewhere: Callable[[], float] = lambda: 0.0,
-                dataset_name: str = folder.name,
+                dataset_name: str = set_name,
                 questions: list[Question] = questions,
                 expected: list[tuple[float, ...]] = expected,
             ) -> None:

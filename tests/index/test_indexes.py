@@ -11,7 +11,9 @@ import pytest
 
 from ketrag_fast import Document, Index, Settings
 from ketrag_fast.apps.cli.main import main
-from ketrag_fast.errors import DeadlineExceeded, ModeUnavailable
+from ketrag_fast.errors import ConfigError, DeadlineExceeded, InputError, ModeUnavailable, UnknownName
+from ketrag_fast.eval import load_dataset
+from ketrag_fast.eval.run import collect
 from ketrag_fast.index.indexes import Indexes
 
 QUESTION = "Who sailed the Fram?"
@@ -127,3 +129,89 @@ def test_quoted_phrases_come_first_as_in_one_index(tmp_path: Path) -> None:
         assert [(row.document, round(row.relevance, 6)) for row in quoted] == [
             (row.document, round(row.relevance, 6)) for row in single
         ]
+
+
+def test_lines_texts_and_documents_of_several(indexes: dict[str | None, Index]) -> None:
+    both = Indexes(indexes)
+    lines = both.grep("sailed")
+    assert [(line.document, line.index) for line in lines] == [("fram", "north"), ("maud", "south")]
+    assert both.grep("sailed", limit=1) == lines[:1] and both.grep("sailed", limit=2) == lines
+    assert both.grep("SAILED") == [] and len(both.grep("SAILED", ignore_case=True)) == 2
+    assert (both.text("bread").index, both.text("bread").text) == ("south", SOUTH[1].text)
+    with pytest.raises(UnknownName, match="titanic"):
+        both.text("titanic")
+    listed = {name: [one.document for one in own] for name, own in both.documents(containing="a").items()}
+    assert listed == {"north": ["fram", "whales"], "south": ["maud", "bread"]}
+    assert set(both.themes()) == {"north", "south"}
+
+
+def test_rights_hold_for_lines_and_texts_of_several(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        opened = {}
+        for name, team in (("north", "red"), ("south", "blue")):
+            document = Document(name, f"The {name} ship sailed.", name, {"team": team})
+            opened[name] = stack.enter_context(Index.build([document], tmp_path / name))
+        both = Indexes(opened)
+        assert [line.index for line in both.grep("sailed", allow="team=blue")] == ["south"]
+        assert both.text("south", allow="team=blue").index == "south"
+        with pytest.raises(UnknownName):
+            both.text("north", allow="team=blue")
+        assert [line.index for line in both.grep("sailed", filter="team=red")] == ["north"]
+
+
+def test_lines_of_services_are_refused(indexes: dict[str | None, Index]) -> None:
+    both = Indexes({"here": indexes["north"], "there": "http://127.0.0.1:1"})
+    for call in (lambda: both.grep("a"), lambda: both.text("a"), both.documents, both.themes):
+        with pytest.raises(ConfigError, match="there is a service"):
+            call()
+
+
+def test_several_indexes_are_evaluated_as_one(
+    indexes: dict[str | None, Index], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    both = Indexes(indexes)
+    rows = both.retrieve_many([QUESTION, "bread"], budgets=[0, 500], mode="bm25")
+    assert [[context.budget for context in row] for row in rows] == [[0, 500], [0, 500]]
+    assert rows[0][1].text == both.retrieve(QUESTION, budget=500, mode="bm25").text
+    assert [one.text for one in both.retrieve_many([QUESTION])] == [both.retrieve(QUESTION).text]
+    with pytest.raises(InputError, match="budget cannot be combined"):
+        both.retrieve_many([QUESTION], budgets=[1], budget=1)
+    folder = tmp_path / "set"
+    folder.mkdir()
+    questions = [("q1", QUESTION, "fram"), ("q2", "What is bread baked from?", "bread")]
+    (folder / "queries.jsonl").write_text(
+        "".join(json.dumps({"_id": name, "text": text}) + "\n" for name, text, _ in questions)
+    )
+    (folder / "qrels.tsv").write_text(
+        "query-id\tcorpus-id\tscore\n" + "".join(f"{name}\t{gold}\t1\n" for name, _, gold in questions)
+    )
+    dataset = load_dataset(folder)
+    assert [one.gold for one in dataset.questions] == [{"fram"}, {"bread"}]
+    found = collect(both, dataset, ["bm25"], [500])
+    assert [one.found[:1] for one in found.results] == [("fram",), ("bread",)]
+    assert [one.rank for one in found.results] == [1, 1]
+    named = ",".join(str(index.path) for index in indexes.values())
+    assert main(["eval", str(folder), "-i", named, "--mode", "bm25,walk", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert {row["mode"] for row in printed["rows"]} == {"bm25", "walk"}
+    assert all(row["mrr"] == 1.0 for row in printed["rows"])
+    for option in (["--save", str(tmp_path / "saved")], ["--answers", ""]):
+        assert main(["eval", str(folder), "-i", named, *option]) == 2
+        assert "takes one index" in capsys.readouterr().err
+
+
+def test_documents_of_several_are_listed(
+    indexes: dict[str | None, Index], capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = [str(index.path) for index in indexes.values()]
+    assert main(["documents", "-i", ",".join(paths), "--json", "--first", "1", "--count", "2"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert [(one["document"], one["index"]) for one in printed["documents"]] == [
+        ("whales", paths[0]),
+        ("maud", paths[1]),
+    ]
+    assert (printed["total"], printed["indexes"]) == (4, paths)
+    assert main(["documents", "-i", ",".join(paths)]) == 0
+    assert f"[{paths[1]}] bread" in capsys.readouterr().out
+    assert main(["documents", "-i", paths[0], "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["index"] == paths[0]

@@ -423,7 +423,7 @@ def test_the_command_takes_addresses(folders: dict[str, Path], served: Running, 
 
 def test_commands_that_take_one_index_say_so(folders: dict[str, Path], tmp_path: Path) -> None:
     several = ",".join(map(str, folders.values()))
-    for command in (("themes",), ("documents",), ("stats",), ("graph", "Fram")):
+    for command in (("themes",), ("documents", "--outline"), ("stats",), ("graph", "Fram")):
         run = ketrag(*command, "-i", several, cwd=tmp_path)
         assert run.code == 2 and "this command takes one index" in run.err, run
         assert f"-i {folders['north']}" in run.err

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from ketrag_fast import Document, Index, Settings
+from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import DeadlineExceeded, ModeUnavailable
 from ketrag_fast.index import indexes, querying
 from ketrag_fast.index import parts as module
@@ -298,3 +299,52 @@ def test_passages_printed_together_equal_those_printed_by_each_index(
         assert isinstance(context.passages, Lazy) and not isinstance(expected.passages, Lazy)
         left, right = ({**one.to_json(), "timings_ms": None} for one in (context, expected))
         assert left == right
+
+
+def test_an_index_of_another_format_or_a_damaged_one_is_named(
+    opened: Opened, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, documents in (("north", NORTH), ("south", SOUTH)):
+        opened.build(name, documents).close()
+    north, south = (str(opened.folder / name) for name in ("north", "south"))
+    manifest = next(Path(south).glob("gen-*/manifest.json"))
+    text = manifest.read_text()
+    for changed, words in (
+        (text.replace('"format": 5', '"format": 3'), "format 3"),
+        (text[:-40], "manifest"),
+    ):
+        manifest.write_text(changed)
+        assert changed != text
+        assert main(["retrieve", QUESTION, "-i", f"{north},{south}"]) != 0
+        printed = capsys.readouterr()
+        assert words in printed.err and "south" in printed.err and not printed.out
+    manifest.write_text(text)
+    assert main(["retrieve", QUESTION, "-i", f"{north},{south}"]) == 0
+
+
+def test_indexes_of_two_languages_rank_words_of_both(opened: Opened) -> None:
+    german = [
+        Document("haus", "Die Häuser der Stadt liegen am Fjord, und die Schiffe fahren hinaus.", "Haus"),
+        Document("brot", "Das Brot wird aus Mehl und Wasser gebacken, und nichts anderem.", "Brot"),
+    ]
+    one = opened.build("one", [*NORTH, *german], language="auto")
+    both = Indexes(
+        {"en": opened.build("en", NORTH, language="auto"), "de": opened.build("de", german, language="auto")}
+    )
+    for question in ("Haus am Fjord", QUESTION, "ice Brote"):
+        for mode in ("bm25", "walk"):
+            expected, found = one.retrieve(question, mode=mode), both.retrieve(question, mode=mode)
+            assert [(row.document, row.score) for row in found.passages] == [
+                (row.document, row.score) for row in expected.passages
+            ]
+            assert found.passages
+
+
+def test_an_index_without_the_vectors_of_the_others_is_named(opened: Opened) -> None:
+    """Vectors of different spaces are never compared."""
+    fitted = opened.build("fitted", NORTH, embedder="builtin", modes="knn,walk")
+    plain = opened.build("plain", SOUTH, embedder="builtin", modes="walk")
+    both = Indexes({"fitted": fitted, "plain": plain})
+    with pytest.raises(ModeUnavailable, match="knn"):
+        both.retrieve(QUESTION, mode="knn")
+    assert {row.index for row in both.retrieve(QUESTION, mode="walk").passages} == {"fitted", "plain"}

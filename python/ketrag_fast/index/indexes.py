@@ -17,6 +17,7 @@ from ketrag_fast.errors import (
     BackendError,
     ConfigError,
     DeadlineExceeded,
+    InputError,
     InternalError,
     KetragError,
     ModeUnavailable,
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from ketrag_fast.index.remote import RemoteIndex
     from ketrag_fast.query.answering import AnswerOptions
     from ketrag_fast.query.search import Globs
-    from ketrag_fast.types import Answer
+    from ketrag_fast.types import Answer, Excerpt, Listed, Match, Themes
 
 _WALKS: Final = "walk"
 _KEYWORDS: Final = ("bm25", _WALKS)
@@ -224,6 +225,106 @@ class Indexes:
         if empty:
             return empty[0]
         raise next((error for error in errors if (error.hint or "").startswith("did you mean")), errors[0])
+
+    def retrieve_many(
+        self,
+        queries: Sequence[str | Query],
+        *,
+        budgets: Sequence[int] | None = None,
+        **fields: Unpack[QueryFields],
+    ) -> Any:
+        """Return the contexts of many queries, as `Index.retrieve_many`, one query after the other.
+
+        With `budgets`, each query gets a list with a context per budget. `ketrag_fast.eval.collect` takes
+        several indexes, too, because they have this method.
+
+        Examples:
+            >>> both = Indexes({"notes": index, "work": index})
+            >>> [[len(one.passages) for one in row] for row in both.retrieve_many(["Fram"], budgets=[0, 200])]
+            [[0, 1]]
+        """
+        if budgets is None:
+            return [self.retrieve(query, **fields) for query in queries]
+        if "budget" in fields:
+            raise InputError("budget cannot be combined with budgets", hint="leave out budget")
+        each: list[QueryFields] = [{**fields, "budget": budget} for budget in budgets]
+        return [[self.retrieve(query, **own) for own in each] for query in queries]
+
+    def grep(
+        self,
+        pattern: str,
+        *,
+        limit: int | None = None,
+        deadline: float | None = None,
+        **how: Any,
+    ) -> list[Match]:
+        """Return the lines of all indexes that match a pattern, in the order of the indexes.
+
+        Arguments are those of `Index.grep`; `limit` and `deadline` hold for all indexes together. Raises
+        ConfigError for an index behind a service, and the errors of `Index.grep`.
+
+        Examples:
+            >>> both = Indexes({"notes": index, "work": index})
+            >>> [(match.document, match.index) for match in both.grep("Maud", limit=1)]
+            [('maud', 'notes')]
+        """
+        clock = Clock(deadline, 1)
+        found: list[Match] = []
+        for name, index in self._open("grep").items():
+            left = None if limit is None else limit - len(found)
+            if left == 0 and found:
+                break
+            own = index.grep(pattern, limit=left, deadline=clock.left(), **how)
+            found += [replace(match, index=name) for match in own]
+        return found
+
+    def text(self, path: str, lines: int | Sequence[int] | None = None, **how: Any) -> Excerpt:
+        """Return the indexed text of a file from the first index that has it.
+
+        Arguments are those of `Index.text`. Raises ConfigError for an index behind a service, UnknownName if
+        no index has the file, or the caller may not see it.
+
+        Examples:
+            >>> Indexes({"notes": index, "work": index}).text("maud", lines=(1, 1)).index
+            'notes'
+        """
+        errors: list[UnknownName] = []
+        for name, index in self._open("text").items():
+            try:
+                return replace(index.text(path, lines, **how), index=name)
+            except UnknownName as error:
+                errors.append(error)
+        raise errors[0]
+
+    def documents(self, **how: Any) -> dict[str, list[Listed]]:
+        """Return the documents of each index. Arguments are those of `index.inspect.documents`.
+
+        Raises ConfigError for an index behind a service.
+
+        Examples:
+            >>> found = Indexes({"notes": index, "work": index}).documents(count=1)
+            >>> {name: [one.document for one in own] for name, own in found.items()}
+            {'notes': ['fram'], 'work': ['fram']}
+        """
+        return {name: index.inspect.documents(**how) for name, index in self._open("documents").items()}
+
+    def themes(self, **how: Any) -> dict[str, Themes]:
+        """Return the themes of each index. Arguments are those of `Index.themes`.
+
+        Themes are those of one index: documents of different indexes are never in one theme. Raises
+        ConfigError for an index behind a service.
+        """
+        return {name: index.themes(**how) for name, index in self._open("themes").items()}
+
+    def _open(self, what: str) -> dict[str, Index]:
+        """Return the open indexes. Raises ConfigError if one is behind a service."""
+        for name, index in self._indexes.items():
+            if not isinstance(index, Index):
+                raise ConfigError(
+                    f"{what} reads open indexes, and {name} is a service",
+                    hint="ask the service itself (docs/reference/http-api.md)",
+                )
+        return {name: index for name, index in self._indexes.items() if isinstance(index, Index)}
 
     @enough_memory()
     def ask(self, query: str | Query, **options: Any) -> Answer:

@@ -13,7 +13,7 @@ from ketrag_fast.apps.cli.terminal import display_path, inline
 from ketrag_fast.errors import ConfigError, DocumentError
 from ketrag_fast.records import asdict
 from ketrag_fast.types import Document, Failure
-from ketrag_fast.types.documents import HIDDEN, NOTES
+from ketrag_fast.types.documents import HIDDEN, NOTES, Listed
 from ketrag_fast.types.locations import describe_location, location_of, sort_locators
 from ketrag_fast.types.wording import counted
 
@@ -41,33 +41,51 @@ class Documents(Command):
 
     def run(self) -> int:
         """Print the documents."""
-        path = options.one_path(self)
         if self.problems:
-            return self._print_problems(path)
+            return self._print_problems(options.one_path(self))
         if self.outline:
-            return self._print_outline(path)
-        with options.open_index(self) as index:
-            inspect = index.inspect
-            found = inspect.documents(self.first, self.count, self.containing or "", inspect.filter)
-            total = inspect.document_count
+            return self._print_outline(options.one_path(self))
+        paths = options.listed_paths(self)
+        found, names, total = self._find(paths)
         if self.json:
-            listed = [one.to_json() for one in found]
-            output.write_json(
-                {"schema": "ketrag/documents/1", "index": str(path), "total": total, "documents": listed}
-            )
+            listed = [
+                one.to_json() if name is None else {**one.to_json(), "index": name}
+                for one, name in zip(found, names, strict=True)
+            ]
+            places = [str(path) for path in paths.values()]
+            where = {"index": places[0]} if len(places) == 1 else {"indexes": places}
+            output.write_json({"schema": "ketrag/documents/1", **where, "total": total, "documents": listed})
             return 0
         wide = min(max((len(inline(one.document)) for one in found), default=0), 60)
         several = any("language" in one.metadata for one in found)
         lines = []
-        for one in found:
+        for one, name in zip(found, names, strict=True):
             language = f"{inline(str(one.metadata.get('language', ''))):<4}  " if several else ""
             about = f"{one.units:>4}  {language}{inline(one.title)}"
-            lines.append(f"{inline(one.document):<{wide}}  {about}".rstrip())
+            index = "" if name is None else f"[{inline(name)}] "
+            lines.append(f"{index}{inline(one.document):<{wide}}  {about}".rstrip())
         if lines:
             output.write("\n".join(lines))
         if not self.quiet and len(found) < total:
             output.say(f"{len(found):,} of {total:,} documents")
         return 0
+
+    def _find(self, paths: dict[str | None, Path]) -> tuple[list[Listed], list[str | None], int]:
+        """Return the documents, the name of the index of each, and the number of all documents."""
+        from ketrag_fast.index import Index
+
+        found: list[Listed] = []
+        names: list[str | None] = []
+        total = 0
+        last = self.first + self.count
+        for name, path in paths.items():
+            with Index.open(path, settings=options.query_settings_of(self)) as index:
+                inspect = index.inspect
+                own = inspect.documents(0, last - len(found), self.containing or "", inspect.filter)
+                total += inspect.document_count
+            found += own
+            names += [name] * len(own)
+        return found[self.first :], names[self.first :], total
 
     def _print_outline(self, path: Path) -> int:
         """Print a map of the repository."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.command import READING, Command, argument, embedding, option, switch, topic
@@ -20,8 +20,12 @@ if TYPE_CHECKING:
     from ketrag_fast.eval.judge import Judge
     from ketrag_fast.eval.run import Answerer
     from ketrag_fast.index import Index
+    from ketrag_fast.index.indexes import Indexes
 
 _BUDGETS = "12000,6000,3000"
+
+_TOGETHER: Final = ("bm25", "walk")
+"""Modes that several indexes rank as one."""
 
 
 class Evaluate(Command):
@@ -68,6 +72,7 @@ class Evaluate(Command):
         budgets = _budgets(self.budget or _BUDGETS)
         settings = options.build_settings_of(self)
         from ketrag_fast.eval import collect, describe, render, save
+        from ketrag_fast.index.indexes import Indexes
 
         dataset = options.load_data_set(self.dataset)
         answers, warnings = _answers(self, dataset)
@@ -79,8 +84,8 @@ class Evaluate(Command):
                 output.warn(warning)
         with _index(self, dataset) as index:
             if self.mode is None and self.compare is None:
-                modes = list(index.modes)
-            if self.answers == "":
+                modes = list(_TOGETHER if isinstance(index, Indexes) else index.modes)
+            if self.answers == "" and not isinstance(index, Indexes):
                 from ketrag_fast.eval.answers import ModelAnswers
 
                 asked = answers = ModelAnswers(index, options.flags(self).get("llm"), top=settings.top)
@@ -96,7 +101,7 @@ class Evaluate(Command):
             )
             if scorer is not None:
                 found = scorer.judge(found, dataset)
-            if self.save is not None:
+            if self.save is not None and not isinstance(index, Indexes):
                 more: dict[str, Any] = {"substring": self.substring, "top": settings.top, **scored}
                 if asked is not None:
                     more["answers"] = asked.about()
@@ -291,7 +296,7 @@ def _judge(command: Evaluate) -> Iterator[Judge | None]:
 
 
 @contextmanager
-def _index(command: Evaluate, dataset: DataSet) -> Iterator[Index]:
+def _index(command: Evaluate, dataset: DataSet) -> Iterator[Index | Indexes]:
     from ketrag_fast.index import Index
 
     if command.index is not None:
@@ -301,6 +306,15 @@ def _index(command: Evaluate, dataset: DataSet) -> Iterator[Index]:
         if lost is not None:
             raise ConfigError(f"{lost} is a build setting: the index of -i was built with its own value")
         settings = options.query_settings_of(command)
+        if len(options.folders_of(command.index)) > 1:
+            from ketrag_fast.index.indexes import Indexes
+
+            for option, given in (("--save", command.save), ("--answers without FILE", command.answers)):
+                if given is not None and (option == "--save" or not given):
+                    raise ConfigError(f"{option} takes one index", hint="name one with -i")
+            with options.searched_indexes(command, settings) as indexes:
+                yield Indexes(indexes, settings=settings)
+            return
         with Index.open(Path(command.index), settings=settings) as index:
             yield index
         return

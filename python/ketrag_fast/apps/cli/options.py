@@ -155,6 +155,17 @@ def searched_paths(command: Command) -> dict[str | None, Path]:
     return found
 
 
+def listed_paths(command: Command) -> dict[str | None, Path]:
+    """Return the folders of the indexes that a command lists: all that -i or -c name, else the usual one.
+
+    The key of a single index is None. Raises ConfigError if one is behind a service.
+    """
+    named = _collections_named(command)
+    folders = folders_of(_folder_named(command) or "")
+    is_several = len(named) > 1 or (not named and len(folders) > 1)
+    return searched_paths(command) if is_several else {None: one_path(command)}
+
+
 def _no_folder(address: str) -> ConfigError:
     return ConfigError(
         f"this command reads folders, and {address} is a service",
