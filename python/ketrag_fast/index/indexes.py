@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import TYPE_CHECKING, Any, Final, Unpack, overload
 
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
@@ -226,13 +226,23 @@ class Indexes:
             return empty[0]
         raise next((error for error in errors if (error.hint or "").startswith("did you mean")), errors[0])
 
+    @overload
+    def retrieve_many(
+        self, queries: Sequence[str | Query], **fields: Unpack[QueryFields]
+    ) -> list[Context]: ...
+
+    @overload
+    def retrieve_many(
+        self, queries: Sequence[str | Query], *, budgets: Sequence[int], **fields: Unpack[QueryFields]
+    ) -> list[list[Context]]: ...
+
     def retrieve_many(
         self,
         queries: Sequence[str | Query],
         *,
         budgets: Sequence[int] | None = None,
         **fields: Unpack[QueryFields],
-    ) -> Any:
+    ) -> list[Context] | list[list[Context]]:
         """Return the contexts of many queries, as `Index.retrieve_many`, one query after the other.
 
         With `budgets`, each query gets a list with a context per budget. `ketrag_fast.eval.collect` takes
@@ -240,7 +250,8 @@ class Indexes:
 
         Examples:
             >>> both = Indexes({"notes": index, "work": index})
-            >>> [[len(one.passages) for one in row] for row in both.retrieve_many(["Fram"], budgets=[0, 200])]
+            >>> rows = both.retrieve_many(["Fram"], budgets=[0, 200], top=1)
+            >>> [[len(context.passages) for context in row] for row in rows]
             [[0, 1]]
         """
         if budgets is None:
