@@ -161,9 +161,9 @@ def test_comments_on_a_page() -> None:
 
 XFA = (
     b'<xdp:xdp xmlns:xdp="x"><template><subform name="f"><field name="Owner"><caption><value><text>Owner of'
-    b' the boat:</text></value></caption></field></subform></template><xfa:datasets xmlns:xfa="y"><xfa:data><f>'
-    b"<Owner>Helga Brandt</Owner><Length>9.4</Length><Empty/><Note>Base text.</Note></f></xfa:data>"
-    b"</xfa:datasets></xdp:xdp>"
+    b' the boat:</text></value></caption></field></subform></template><xfa:datasets xmlns:xfa="y">'
+    b"<xfa:data><f><Owner>Helga Brandt</Owner><Length>9.4</Length><Empty/><Note>Base text.</Note></f>"
+    b"</xfa:data></xfa:datasets></xdp:xdp>"
 )
 
 
