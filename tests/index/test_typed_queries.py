@@ -109,6 +109,21 @@ def test_a_question_prefers_its_quotes(index: Index) -> None:
     assert hits[0].document == "b" and len(hits) > 1
 
 
+def test_only_the_best_passage_with_a_quote_is_preferred(index: Index) -> None:
+    question = 'Which passage of the house says that the "kettle" has a gasket and gasoline near it?'
+    ranked = [hit.document for hit in index.search(question, literal=True)]
+    best = next(document for document in ranked if document != "d")
+    assert ranked[0] == "d" and len(ranked) > 2
+    others = [document for document in ranked if document != best]
+    assert [hit.document for hit in index.search(question)] == [best, *others]
+
+
+@pytest.mark.parametrize("query", ["gask*", "-old gask*", "title:kit* kettle"])
+def test_a_prefix_is_not_an_unknown_word(index: Index, query: str) -> None:
+    hits = index.search(query)
+    assert hits and not hits.replaced and not any("searched for" in note for note in hits.notes)
+
+
 def test_literal_switches_marks_off(index: Index) -> None:
     assert found(index, '"red kettle"', literal=True) == found(index, "red kettle")
     assert not index.search("gaskett", literal=True)

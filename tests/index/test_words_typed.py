@@ -24,6 +24,7 @@ OTHERS = [
         "Juna on myöhässä.",
         "Kapı açık.",
     ),
+    *("RFC is short.", "An RFC.", "Lot 31 of 2", "The 5 of us met.", "Port of call", "Parcels 1, 23, 456."),
     *("Der Zug hat Verspätung.", "De trein is te laat.", "Nyitva van az ajtó."),
 ]
 PAIRS = {
@@ -32,6 +33,25 @@ PAIRS = {
         ("The header follows RFC 9110 today.", "RFC9110"),
         ("The car BMW1234 was seen.", "BMW 1234"),
         ("A small MP3 player.", "MP 3"),
+        ("The PS/2 socket is violet.", "PS2"),
+    ],
+    "numbers in groups": [
+        ("The journal has ISSN 2434-561X.", "2434561X"),
+        ("The yearbook has ISSN 1050-124X.", "1050124x"),
+        ("The ISBN 0-19-852663-X is out.", "019852663X"),
+        ("A loan of 1,23,456 rupees.", "123456"),
+        ("A loan of 98,76,54,321 rupees.", "987654321"),
+    ],
+    "numbers in scripts without blanks": [
+        ("5月の予定は未定です。", "5月"),
+        ("第3回大会を開く。", "3回"),
+        ("他住在8号楼。", "8号"),
+        ("เดินทาง2ชั่วโมง", "2ชั่ว"),
+    ],
+    "words divided at the end of a line": [
+        ("The baro-\nmeter fell.", "barometer"),
+        ("Das Wetter-\nhäuschen steht.", "Wetterhäuschen"),
+        ("La foto-\r\nsíntesis es lenta.", "fotosíntesis"),
     ],
     "sizes": [
         ("The monitor shows 1920 x 1080 at sixty.", "1920x1080"),
@@ -54,6 +74,7 @@ PAIRS = {
     "fractions and powers": [
         ("Add ½ cup of sugar.", "½"),
         ("Add ¾ cup of flour.", "3/4 cup"),
+        ("A disk of 3½ inches.", "3 1/2"),
         ("There are 10^6 cells.", "10⁶"),
         ("The value of alpha was .75 at noon.", "0.75"),
         ("The value of beta was 0.82 at noon.", ".82"),
@@ -84,7 +105,13 @@ PAIRS = {
         ("Ich kaufte Bücher.", "Buch"),
         ("Les chevaux courent.", "cheval"),
     ],
-    "forms of English words": [("She was running.", "run"), ("He studied maps.", "study")],
+    "forms of English words": [
+        ("She was running.", "run"),
+        ("He studied maps.", "study"),
+        ("Three wolves howled.", "wolf"),
+        ("The mouse ate cheese.", "mice"),
+        ("All analyses were late.", "analysis"),
+    ],
     "words apart": [("Back up the disk.", "backup")],
 }
 

@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Callable, Container
 from dataclasses import dataclass
 from functools import cache
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, takewhile
 
 import Stemmer
 
@@ -223,11 +223,18 @@ def visible(text: str) -> str:
     return WRAPPED.sub("", IGNORED.sub("", NON_JOINER.sub("", ESCAPE.sub(" ", text))))
 
 
+FRACTIONS = re.compile("[\u00bc-\u00be\u2150-\u215f\u2189]")
+
+
 def fold(text: str) -> str:
-    """Return the text in NFKD without combining marks, but those of syllables; й stays a letter."""
+    """Return the text in NFKD without combining marks, but those of syllables; й stays a letter.
+
+    A blank is before the sign of a fraction.
+    """
     folded = ""
     decomposed = "".join(
-        written if written == "№" else unicodedata.normalize("NFKD", written) for written in text
+        written if written == "№" else unicodedata.normalize("NFKD", written)
+        for written in FRACTIONS.sub(r" \g<0>", text)
     )
     for char in decomposed.translate(PLAIN):
         if not unicodedata.combining(char) or re.match(f"[{AFTER}]", char):
@@ -319,9 +326,14 @@ def piece_pairs(run: str) -> list[str]:
 def pairs(word: str) -> list[str]:
     """Return the pairs of pieces of unspaced scripts, and the other runs whole."""
     found: list[str] = []
-    for unspaced, run in groupby(word, lambda c: any(a <= c <= b for a, b in UNSPACED)):
-        part = "".join(run)
+    runs = [
+        (unspaced, "".join(run))
+        for unspaced, run in groupby(word, lambda c: any(a <= c <= b for a, b in UNSPACED))
+    ]
+    for (unspaced, part), (_, following) in pairwise([*runs, (False, "")]):
         found += piece_pairs(part) if unspaced else [part][part in STOP_WORDS :]
+        if following and re.fullmatch("[0-9]+", part):
+            found.append(part + PIECE.findall(following)[0])
     return found
 
 
@@ -356,7 +368,8 @@ def connection(first: str, gap: str, second: str) -> str:
         dotted = re.fullmatch(SUFFIX, second) is not None
     lettered = first.isalpha() and second.isalpha()
     unspaced = any(a <= c <= b for c in first + second for a, b in UNSPACED)
-    gap = "-" if gap in ("\u2010", "\u200c") else gap
+    is_continued = gap in ("-\n", "-\r\n") and len(first) > 1 and second[0].islower()
+    gap = "-" if gap in ("\u2010", "\u200c") or is_continued else gap
     if gap == " & " and re.fullmatch("[A-Z]", first) and re.fullmatch("[A-Z]", second):
         gap = "&"
     connects = CONNECTED.fullmatch(gap) and (gap != "." or dotted) and (gap != "&" or lettered)
@@ -492,20 +505,28 @@ def number_parts(word: str) -> list[str]:
     return found
 
 
-IBAN = re.compile(r"[A-Z]{2}[0-9]{2}(?: [0-9A-Z]{4}(?![^\W_])){2,8}(?: [0-9]{1,3}(?![^\W_]))?")
-PHONE = re.compile(r"[0-9]+(?:(?: |-|\) | \(|/)[0-9]+(?![^\W_])){1,8}")
-CARD = re.compile(r"[0-9]{4}(?: [0-9]{4}(?![^\W_])){3}(?!(?: |-|\) | \(|/)[0-9]+(?![^\W_]))")
-GROUPED = re.compile(r"[0-9]+(?:[-\u2010](?:[0-9]+|[xX])(?![^\W_])){1,8}")
-DOTTED = re.compile(r"[0-9]{3}\.[0-9]{3}\.[0-9]{4}(?![^\W_]|\.[0-9]+(?![^\W_]))")
-THOUSANDS = re.compile(r"[1-9][0-9]{0,2}(?:([,.'\u2019 ])[0-9]{3}(?![^\W_])(?:\1[0-9]{3}(?![^\W_])){0,7})")
-VERSION = re.compile(r"[vV]?[0-9]+(?:\.[0-9]+(?![^\W_])){1,8}")
+def _number(pattern: str) -> re.Pattern[str]:
+    """Return the pattern of a number, whose groups do not end within a word or before a vowel."""
+    return re.compile(pattern.replace(r"(?![^\W_])", rf"(?![^\W_]|[{AFTER}])"))
+
+
+IBAN = _number(r"[A-Z]{2}[0-9]{2}(?: [0-9A-Z]{4}(?![^\W_])){2,8}(?: [0-9]{1,3}(?![^\W_]))?")
+PHONE = _number(r"[0-9]+(?:(?: |-|\) | \(|/)[0-9]+(?![^\W_])){1,8}")
+CARD = _number(r"[0-9]{4}(?: [0-9]{4}(?![^\W_])){3}(?!(?: |-|\) | \(|/)[0-9]+(?![^\W_]))")
+GROUPED = _number(r"[0-9]+(?:[-\u2010](?:[0-9]+[xX]?|[xX])(?![^\W_])){1,8}")
+DOTTED = _number(r"[0-9]{3}\.[0-9]{3}\.[0-9]{4}(?![^\W_]|\.[0-9]+(?![^\W_]))")
+THOUSANDS = _number(r"[1-9][0-9]{0,2}(?:([,.'\u2019 ])[0-9]{3}(?![^\W_])(?:\1[0-9]{3}(?![^\W_])){0,7})")
+LAKHS = _number(r"[1-9][0-9]?(?:,[0-9]{2}(?![^\W_])){1,8},[0-9]{3}(?![^\W_])(?!,[^\W_])")
+VERSION = _number(r"[vV]?[0-9]+(?:\.[0-9]+(?![^\W_])){1,8}")
 PAIR = r"[0-9a-fA-F]{2}(?![^\W_])"
-HARDWARE = re.compile(rf"{PAIR}([:-]){PAIR}(?:\1{PAIR}){{0,7}}")
-SIZE = re.compile(r"[0-9]+(?:(?: ?\u00d7 ?|(?: [xX] ))[0-9]+(?![^\W_])){1,8}")
-FRACTION = re.compile(r"([0-9]{1,2})[/\u2044]([0-9]{1,2})(?![^\W_])(?![/\u2044][^\W_])")
-COMMA = re.compile(r"(?:[0-9]+,[0-9]{1,2}|0,[0-9]+)(?![^\W_])(?!,[^\W_])")
-DEGREES = re.compile(r"([0-9]+)(?:°| °|° )([cCfF])(?![^\W_])")
-MEASURED = re.compile(r"([0-9]+) ([^\W_]+)")
+HARDWARE = _number(rf"{PAIR}([:-]){PAIR}(?:\1{PAIR}){{0,7}}")
+SIZE = _number(r"[0-9]+(?:(?: ?\u00d7 ?|(?: [xX] ))[0-9]+(?![^\W_])){1,8}")
+FRACTION = _number(r"([0-9]{1,2})[/\u2044]([0-9]{1,2})(?![^\W_])(?![/\u2044][^\W_])")
+COMMA = _number(r"(?:[0-9]+,[0-9]{1,2}|0,[0-9]+)(?![^\W_])(?!,[^\W_])")
+DEGREES = _number(r"([0-9]+)(?:°| °|° )([cCfF])(?![^\W_])")
+DIGITS = _number(r"[0-9]+(?![^\W_])")
+POWER = _number(r"([^\W_]+)\^([0-9]+)(?![^\W_])")
+MEASURED = _number(r"([0-9]+) ([^\W_]+)")
 
 
 def number_at(folded: str, start: int) -> tuple[int, list[str]]:
@@ -517,13 +538,13 @@ def number_at(folded: str, start: int) -> tuple[int, list[str]]:
     address = HARDWARE.match(folded, start)
     if address is not None and len(joined(address)) in (12, 16):
         return address.end(), [joined(address)]
-    power = re.compile(r"([^\W_]+)\^([0-9]+)(?![^\W_])").match(folded, start)
+    power = POWER.match(folded, start)
     if power is not None:
         return power.end(), [joined(power)]
     iban = IBAN.match(folded, start)
     if iban is not None and len(iban[0].split()) > 3:
         return iban.end(), [joined(iban)]
-    if re.match("[0-9]+(?![^\\W_])", folded[start:]):
+    if DIGITS.match(folded, start):
         is_phone = folded[:start].endswith(("+", "(")) or folded[start] == "0"
         found = GROUPED.match(folded, start)
         spaced = PHONE.match(folded, start)
@@ -550,6 +571,9 @@ def number_at(folded: str, start: int) -> tuple[int, list[str]]:
         return thousands.end(), [thousands[0], joined(thousands)] if thousands[1] == "." else [
             joined(thousands)
         ]
+    lakhs = LAKHS.match(folded, start)
+    if lakhs is not None:
+        return lakhs.end(), [joined(lakhs)]
     comma = COMMA.match(folded, start)
     if comma is not None and not re.search(r"[^\W_],\Z", folded[:start]):
         return comma.end(), [comma[0].replace(",", ".")]
@@ -572,17 +596,22 @@ def number_at(folded: str, start: int) -> tuple[int, list[str]]:
 def symbols_of(folded: str, start: int, end: int) -> tuple[str, str]:
     """Return the symbols that belong to the beginning and the end of the words from `start` to `end`."""
     before = re.search("(?:^|[\\s(\\[{\"'`\u201c\u2018\u00ab])([.$@#]|--)\\Z", folded[:start])
-    first = re.match(r"[^\W_]+", folded[start:])
-    is_number = first is not None and re.fullmatch("[0-9]+", first[0]) is not None
-    is_marked = before is not None and (folded[start].isalpha() or (is_number and before[1] in ".#"))
+    first = "".join(takewhile(is_word_character, folded[start:]))
+    last = "".join(takewhile(is_word_character, reversed(folded[:end])))
+    is_number = re.fullmatch("[0-9]+", first) is not None and before is not None and before[1] in ".#"
+    is_marked = before is not None and (is_spaced(first[:1]) or is_number)
     after = re.match(r"(\+\+|#)(?![+#]|[^\W\d_])", folded[end:])
-    last = re.search(r"[^\W_]+\Z", folded[:end])
-    is_name = last is not None and last[0].isalpha() and len(last[0]) <= 16
-    percent = last is not None and re.fullmatch("[0-9]+", last[0]) and re.match(" ?%", folded[end:])
+    is_name = is_spaced(last) and len(last) <= 16
+    percent = re.fullmatch("[0-9]+", last) and re.match(" ?%", folded[end:])
     return (
         before[1] if before is not None and is_marked else "",
         "%" if percent else after[1] if after is not None and is_name else "",
     )
+
+
+def is_spaced(word: str) -> bool:
+    """Return whether a word has only letters, of scripts with blanks between words."""
+    return word.isalpha() and not any(a <= c <= b for c in word for a, b in UNSPACED)
 
 
 def compounds(text: str) -> list[Compound]:
@@ -667,17 +696,22 @@ def initials_end(
     return end if end > first + 1 and is_closed and not is_abbreviation else 0
 
 
-def glued(question: str) -> list[str]:
-    """Return the pairs of letters and digits of a question that a blank separates, as one word."""
+def glued(question: str) -> list[tuple[int, str]]:
+    """Return the pairs of letters and digits that a blank separates.
+
+    Each is the number of its first word, and both words as one.
+    """
     runs = [(within, "".join(run)) for within, run in groupby(fold(visible(question)), is_word_character)]
+    numbers = [sum(within for within, _ in runs[:at]) for at in range(len(runs))]
     found = []
-    for (within, a), (_, gap), (_, b) in zip(runs, runs[1:], runs[2:], strict=False):
+    for at in range(len(runs) - 2):
+        (within, a), (_, gap), (_, b) = runs[at : at + 3]
         kinds = [
             "number" if re.fullmatch("[0-9]+", word) else "name" if word.isalpha() else "" for word in (a, b)
         ]
         unspaced = any(first <= c <= last for c in a + b for first, last in UNSPACED)
         if within and gap == " " and sorted(kinds) == ["name", "number"] and not unspaced:
-            found.append((a + b).lower())
+            found.append((numbers[at], (a + b).lower()))
     return found
 
 
@@ -759,10 +793,25 @@ PAIRS = (
     ("appointment", "appt"),
     ("versus", "vs"),
 )
-SHORT: dict[str, list[str]] = {}
-for long, short in PAIRS:
-    SHORT.setdefault(long, []).append(short)
-    SHORT.setdefault(short, []).append(long)
+PLURALS = re.findall(
+    r"(\w+)/(\w+)",
+    (
+        "man/men woman/women child/children foot/feet tooth/teeth goose/geese mouse/mice ox/oxen "
+        "wolf/wolves half/halves calf/calves leaf/leaves loaf/loaves thief/thieves sheaf/sheaves "
+        "shelf/shelves elf/elves hoof/hooves scarf/scarves knife/knives wife/wives life/lives "
+        "midwife/midwives analysis/analyses crisis/crises thesis/theses hypothesis/hypotheses "
+        "diagnosis/diagnoses synthesis/syntheses ellipsis/ellipses criterion/criteria "
+        "phenomenon/phenomena bacterium/bacteria nucleus/nuclei fungus/fungi cactus/cacti "
+        "stimulus/stimuli radius/radii matrix/matrices vertex/vertices index/indices "
+        "appendix/appendices larva/larvae alga/algae"
+    ),
+)
+
+
+def other_forms(word: str, words: int) -> list[str]:
+    """Return the other forms of a word: plurals only in a question of at most five words."""
+    pairs = [*PAIRS, *(PLURALS if words <= 5 else [])]
+    return [other for pair in pairs for one, other in (pair, pair[::-1]) if one == word]
 
 
 def shares(question: str, known: Container[str]) -> dict[str, float]:
@@ -770,19 +819,27 @@ def shares(question: str, known: Container[str]) -> dict[str, float]:
 
     The parts of a compound of which the index knows a whole have a tenth of the weight of a word. Words of
     prose that are also written as one have a fifth of the weight in this form. The other form of a word that
-    is also written short has a quarter if the index knows the word itself.
+    is also written short, or of a noun with an irregular plural, has a quarter if the index knows the word
+    itself.
+    The words of "RFC 2616" have half their weight if the index knows "rfc2616".
     """
     found: dict[str, float] = {}
 
     def known_of(words: list[str]) -> list[str]:
         return [key for word in words for key in keywords_of_word(word, "english") if key in known]
 
-    for word in spelled_words(question):
-        for key in known_of(SHORT.get(word, [])):
+    words = spelled_words(question)
+    for word in words:
+        for key in known_of(other_forms(fold(word).lower(), len(words))):
             found[key] = 0.25 if known_of([word]) else 1.0
-    for key in known_of(glued(question)):
-        found[key] = 1.0
+    halved: set[int] = set()
+    for at, whole in glued(question):
+        for key in known_of([whole]):
+            found[key] = 1.0
+            halved |= {at, at + 1}
+    ends = 0
     for compound in compounds(question):
+        first, ends = ends, ends + len(compound.words)
         wholes, smaller = compound.added()
         lower = [word.lower() for word in compound.words]
         whole_words = [word.lower() for word in compound.words if any(c.isupper() for c in word[1:])]
@@ -792,14 +849,20 @@ def shares(question: str, known: Container[str]) -> dict[str, float]:
         if compound.prose:
             has_words = all(len(word) > 1 and (known_of([word]) or word in STOP_WORDS) for word in lower)
             weights = [
-                *((key, 1.0) for key in known_of(compound.kept)),
+                *(
+                    (key, 0.5 if at in halved else 1.0)
+                    for at, word in enumerate(lower, first)
+                    for key in known_of([word] if word in compound.kept else [])
+                ),
                 *((key, 0.2 if has_words else 1.0) for key in known_of(wholes + smaller)),
             ]
         else:
             of_parts = [word for word in compound.kept if word not in whole_words] + smaller
             some, others = known_of(whole_words + wholes), known_of(of_parts)
             share = 0.1 / max(len(others), 1) if is_compound and some else 1.0
-            weights = [*((key, 1.0) for key in some), *((key, share) for key in others)]
+            own = 0.5 if len(lower) == 1 and first in halved else 1.0
+            share = share if is_compound else own
+            weights = [*((key, own) for key in some), *((key, share) for key in others)]
         if compound.named and lower[0] in STOP_WORDS and singular(lower[0]) in known:
             weights.append((singular(lower[0]), 1.0))
         for key, weight in weights:

@@ -245,9 +245,11 @@ def _reorder(
             preferred = newest_copies_first(preferred, days, keys)
         first, scores = first[preferred], scores[preferred]
     if plan.typed is not None and plan.typed.preferred is not None:
-        has_phrase = plan.typed.preferred[first]
-        order = np.argsort(~has_phrase, kind="stable")
-        first, scores = first[order], scores[order]
+        # Only the best passage with the phrase moves to the front, because a quoted title often leads to an
+        # answer in another passage (docs/internals/ranking.md#quotes-in-questions).
+        best = np.flatnonzero(plan.typed.preferred[first])[:1]
+        ahead = np.concatenate([best, np.delete(np.arange(len(first)), best)])
+        first, scores = first[ahead], scores[ahead]
     return np.concatenate([first, units[DEPTH:]]), np.concatenate([scores, all_scores[DEPTH:]])
 
 

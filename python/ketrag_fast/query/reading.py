@@ -24,7 +24,8 @@ def read_question(plan: QueryPlan, question: str) -> Reading:
     text = core_text(plan.ranked_text(question))
     if plan.literal:
         return Reading(text)
-    own = core_text(plan.plain_text(question))
+    # A prefix is not a word: a query of prefixes alone has no plain text.
+    own = core_text(question if plan.typed is None else plan.typed.text)
     found = plan.opened.searcher.correct(own)
     if found is None:
         return Reading(text)

@@ -238,7 +238,7 @@ def rank_shards(
         question: The text to rank by.
         count: Number of units.
         walks: Whether the mode follows links, so that shards are asked where the candidates lead.
-        depth: Number of the best units among which preferred ones move to the front.
+        depth: Number of the best units among which the first preferred one moves to the front.
 
     Returns:
         The ranking; None for a query of function words alone, which no index has as keywords.

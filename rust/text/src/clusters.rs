@@ -20,6 +20,12 @@ pub(crate) fn is_attached(c: char) -> bool {
         | 0x17B4..=0x17D3 | 0x17DD) // Khmer
 }
 
+/// Return the length in bytes of the piece with which a text begins.
+pub(crate) fn first_piece(text: &str) -> usize {
+    let mut chars = text.char_indices().skip(1).zip(text.chars());
+    chars.find(|&((_, c), before)| !is_inside(before, c)).map_or(text.len(), |((at, _), _)| at)
+}
+
 /// Call `see` with each pair of adjacent pieces and the index of the pair's first character. A single piece
 /// is passed alone. `chars` are the characters of a run in scripts without spaces, with their indices.
 pub(crate) fn each_pair(chars: impl Iterator<Item = (usize, char)>, mut see: impl FnMut(&str, usize)) {

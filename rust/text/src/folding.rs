@@ -44,12 +44,17 @@ pub fn is_piece(text: &str) -> bool {
 /// The sign "№" is not part of a word; its decomposition "No" would be.
 pub(crate) const NUMERO: char = '№';
 
+/// Return whether a character is a fraction, such as "½". A blank separates it from a number before it: "3½" is not 31/2.
+pub(crate) fn is_fraction(c: char) -> bool {
+    matches!(c, '\u{bc}'..='\u{be}' | '\u{2150}'..='\u{215f}' | '\u{2189}')
+}
+
 /// Return the bytes that a character has in the folded text.
 pub(crate) fn folded_size(c: char) -> usize {
     if c == NUMERO {
         return c.len_utf8();
     }
-    let mut size = 0;
+    let mut size = usize::from(is_fraction(c));
     decompose_compatible(c, |part| {
         if let Some(letters) = base_letters(part) {
             size += letters.len();
@@ -134,6 +139,9 @@ pub fn fold_into(text: &str, out: &mut String) {
                 rest = chars.as_str();
                 continue;
             }
+            if is_fraction(c) {
+                out.push(' ');
+            }
             decompose_compatible(c, |part| {
                 if let Some(letters) = base_letters(part) {
                     out.push_str(letters);
@@ -189,6 +197,7 @@ mod tests {
             ("Łódź ĐØß ığdır", "Lodz DOss igdir"),
             ("٣٤٥ १२३ ๒๕๖๗ ۰۹ ك", "345 123 2567 09 ك"),
             ("علی کتاب Hawaiʻi №5", "علي كتاب Hawaii №5"),
+            ("3½ ⅟7", "3 1⁄2  1⁄7"),
         ] {
             let mut out = String::from("и");
             fold_into(text, &mut out);

@@ -76,10 +76,14 @@ pub enum Link {
 pub fn link(first: &str, gap: &str, second: &str) -> Option<Link> {
     // "P & L" is also written "P&L".
     let is_initial = |word: &str| word.len() == 1 && word.starts_with(|c: char| c.is_ascii_uppercase());
+    // A word that is divided at the end of a line.
+    let is_continued =
+        |first: &str, second: &str| first.chars().nth(1).is_some() && second.starts_with(char::is_lowercase);
     let link = match gap {
         "_" | "__" => Link::Underscore,
         "." => Link::Dot,
         "-" | "\u{2010}" | "\u{200c}" => Link::Hyphen,
+        "-\n" | "-\r\n" if is_continued(first, second) => Link::Hyphen,
         "&" => Link::And,
         " & " if is_initial(first) && is_initial(second) => Link::And,
         "@" => Link::At,

@@ -175,7 +175,7 @@ impl Lexer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::folding::{base_letters, BREVE, NUMERO};
+    use crate::folding::{base_letters, is_fraction, BREVE, NUMERO};
     use proptest::prelude::*;
     use unicode_normalization::char::canonical_combining_class;
     use unicode_normalization::UnicodeNormalization;
@@ -186,7 +186,11 @@ mod tests {
             let mut lexer = Lexer::default();
             lexer.read(&text);
             let seen = visible(&text);
-            let parts = seen.chars().flat_map(|c| if c == NUMERO { vec![c] } else { c.nfkd().collect() });
+            let parts = seen.chars().flat_map(|c| match c {
+                NUMERO => vec![c],
+                _ if is_fraction(c) => std::iter::once(' ').chain(c.nfkd()).collect(),
+                _ => c.nfkd().collect(),
+            });
             let marks = parts.filter(|&c| canonical_combining_class(c) == 0 || c == BREVE || is_attached(c));
             let plain = marks.map(|c| base_letters(c).map_or(c.to_string(), str::to_owned));
             let breves = plain.collect::<String>().replace("и\u{306}", "й").replace("И\u{306}", "Й");

@@ -120,7 +120,8 @@ def asks_about_the_whole(question: str) -> bool:
         False
     """
     words = _core.lexical_keywords(question.encode("utf-8", "replace").decode())
-    if words and has_general_words_alone(words):
+    # A single word, such as "OK", is a word that is looked for.
+    if words and " " in question.strip() and has_general_words_alone(words):
         return True
     beginning = question[:READ]
     folded = beginning.casefold()

@@ -6,6 +6,7 @@ use crate::text::languages::Language;
 use crate::text::lexical::{stop_words, Lexer, Role};
 use crate::text::names::MAX_PHRASE;
 use crate::text::strings::Strings;
+use std::collections::BTreeSet;
 
 /// Total weight of the parts of a code identifier if the index contains the whole identifier. Passages with
 /// the whole identifier rank before passages with only its parts.
@@ -20,6 +21,10 @@ const VARIANTS: f64 = 0.25;
 /// recall@5 on hotpotqa-train100 (`bm25`), 1 loses 1.0 on 2wiki-101, and 0 loses 0.4 on CACM and 0.2 on CoSQA and LiHua-World,
 /// without a model; the choice is the same without any one of these sets.
 const JOINED: f64 = 0.2;
+
+/// Weight of the words of "RFC 2616" if the index has "rfc2616": a short text with "RFC" alone ranks after one with
+/// "RFC2616".
+const GLUED: f64 = 0.5;
 
 /// Maximum number of words of a query whose other forms are searched in texts of unknown language. The question sets of the
 /// gate have longer questions and do not depend on it; other values were not compared.
@@ -54,7 +59,7 @@ impl Question {
         self.add_forms(links, &mut found);
         let has_other = |k: usize| {
             found.iter().any(|&(_, role)| match role {
-                Role::Variant(of) => of == k,
+                Role::Variant(of) | Role::Counted(of) => of == k,
                 Role::Joined(number) => self.lexer.compound_words(number).contains(&k),
                 Role::Glued(first) => first == k || first + 1 == k,
                 _ => false,
@@ -123,7 +128,7 @@ impl Question {
     fn weigh(&mut self, mut found: Vec<(u32, Role)>) {
         found.sort_unstable_by_key(|&(id, _)| id);
         let names = found.iter().map(|&(_, role)| match role {
-            Role::Word(_) | Role::Variant(_) | Role::Joined(_) | Role::Glued(_) => 0,
+            Role::Word(_) | Role::Variant(_) | Role::Joined(_) | Role::Counted(_) | Role::Glued(_) => 0,
             Role::Whole(name) | Role::Part(name) => name + 1,
         });
         // For each identifier: whether the index contains it as a whole, and its number of parts.
@@ -133,12 +138,29 @@ impl Question {
         for &(_, role) in &found {
             match role {
                 Role::Word(k) => known_words[k] = true,
-                Role::Variant(_) | Role::Joined(_) | Role::Glued(_) => {}
+                Role::Variant(_) | Role::Joined(_) | Role::Counted(_) | Role::Glued(_) => {}
                 Role::Whole(name) => of_names[name].0 = true,
                 Role::Part(name) => of_names[name].1 += 1,
             }
         }
+        let glued: BTreeSet<usize> = found
+            .iter()
+            .filter_map(
+                |&(_, role)| if let Role::Glued(first) = role { Some([first, first + 1]) } else { None },
+            )
+            .flatten()
+            .collect();
+        let is_glued = |role: Role| match role {
+            Role::Word(k) => glued.contains(&k),
+            // A name in capitals, as in "the RFC 2616".
+            Role::Whole(name) => {
+                let words = self.lexer.compound_words(name);
+                words.len() == 1 && glued.contains(&words.start)
+            }
+            _ => false,
+        };
         let share = |role: Role| match role {
+            _ if is_glued(role) => GLUED,
             Role::Part(name) if of_names[name].0 => PARTS / of_names[name].1 as f64,
             Role::Variant(k) if known_words.get(k) == Some(&true) => VARIANTS,
             Role::Joined(number) if self.has_its_words(number, &known_words) => JOINED,

@@ -85,6 +85,8 @@ pub fn unknown_words<'t>(
         }
         let nearest = match may && is_spaced {
             true if count < SHORTEST && in_question => None,
+            // "ps2" for "PS/2"
+            true if count < SHORTEST && has_digits => divided(links, &word.to_lowercase(), &text, &mut lexer),
             true if count < SHORTEST => forms(links, word, languages, &text, &mut lexer),
             true => {
                 let one = merged(links, word, neighbours, &mut lexer);

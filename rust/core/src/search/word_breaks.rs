@@ -2,6 +2,7 @@
 //! `HeatPumpManual`, "key board" for "keyboard", "HTTP404" for "HTTP 404", "RFC 2616" for "RFC2616".
 
 use crate::rank::links_view::LinksView;
+use crate::text::folding::fold_into;
 use crate::text::languages::Language;
 use crate::text::lexical::{Lexer, Role};
 use std::cmp::Reverse;
@@ -84,7 +85,13 @@ fn units_of(links: &LinksView<'_>, word: &str, lexer: &mut Lexer) -> BTreeSet<u3
 /// Return whether one word of a text is followed by the other, or a word in camel case has both. A plural s does not count.
 fn are_adjacent(text: &Lexer, (first, second): (&str, &str)) -> bool {
     let singular = |word: &str| word.strip_suffix('s').unwrap_or(word).to_owned();
-    let (second, whole) = (singular(second), singular(&format!("{first}{second}")));
+    let folded = |word: &str| {
+        let mut out = String::new();
+        fold_into(word, &mut out);
+        out
+    };
+    let (first, second) = (folded(first), folded(second));
+    let (second, whole) = (singular(&second), singular(&format!("{first}{second}")));
     (0..text.words.len()).any(|k| {
         let is_pair =
             text.lower(k) == first && k + 1 < text.words.len() && singular(text.lower(k + 1)) == second;
@@ -131,5 +138,8 @@ mod tests {
             assert_eq!(are_adjacent(&lexer, ("heat", "pump")), expected, "{text}");
             assert_eq!(are_adjacent(&lexer, ("heat", "pumps")), expected, "{text}");
         }
+        let mut lexer = Lexer::default();
+        lexer.read("Das Wetter-\nhäuschen");
+        assert!(are_adjacent(&lexer, ("wetter", "häuschen")));
     }
 }

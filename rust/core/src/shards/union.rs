@@ -100,8 +100,8 @@ impl Union {
         all.find(|one| one.is_permitted && leaves(masks.get(&one.shard).copied(), one.unit))
     }
 
-    /// Return the best `count` units, without copies if the request prints each text once. Preferred units come first
-    /// among the best ones, and otherwise keep their order. `masks` are needed only for the units of
+    /// Return the best `count` units, without copies if the request prints each text once. The best preferred unit comes
+    /// first, if it is among the best units; the others keep their order. `masks` are needed only for the units of
     /// [`Union::complete`]; other bundles know which of their units the filter permits.
     pub fn rank(
         &self,
@@ -122,12 +122,13 @@ impl Union {
                 Some(copies) => Ok(distinct(found, &[], copies).ranked),
                 None => Ok(found),
             })?;
-        let is_other = |one: &Scored| {
+        let is_preferred = |one: &Scored| {
             let Origin { shard, unit, .. } = origin(one.id);
-            !preferred.units.contains(&(shard, unit))
+            preferred.units.contains(&(shard, unit))
         };
-        let depth = preferred.depth.min(found.len());
-        found[..depth].sort_by_key(is_other);
+        if let Some(best) = found.iter().take(preferred.depth).position(is_preferred) {
+            found[..=best].rotate_right(1);
+        }
         let units: Vec<u32> = found.iter().map(|one| one.id).collect();
         let evidence = self.searcher.evidence(question, &units)?;
         Ok(Ranked {

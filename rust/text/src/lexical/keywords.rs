@@ -4,7 +4,7 @@ use super::abbreviations::other_forms;
 use super::numbers::is_digits;
 use super::{Kind, Lexer, Word};
 use crate::attached::each_without_attached;
-use crate::clusters::each_pair;
+use crate::clusters::{each_pair, first_piece};
 use crate::detection::detect;
 use crate::folding::{folded_size, is_unspaced, WordSet};
 use crate::identifiers::has_inner_capital;
@@ -49,6 +49,8 @@ pub enum Role {
     Part(usize),
     /// The words of a compound of prose, written as one: "email" for "e-mail".
     Joined(usize),
+    /// The digits of a word with the character or syllable after them: "5月" for "5月の".
+    Counted(usize),
     /// This word and the next one as one, letters and digits: "rfc2616" for "RFC 2616".
     Glued(usize),
 }
@@ -126,7 +128,7 @@ impl Lexer {
         if languages.is_empty() {
             let mut written = Written::new(&self.source);
             for k in (0..self.words.len()).filter(|&k| !self.is_elided(k)) {
-                let mut add = |word: &str, is_variant| each(word, self.role(k, is_variant));
+                let mut add = |word: &str, is_variant| each(word, self.role(k, word, is_variant));
                 match is_dropped(self.lower(k), Language::ENGLISH) && self.is_named_function(k) {
                     true => analyse_kept(self.lower(k), Language::ENGLISH, || None, &mut buffer, &mut add),
                     false => self.keyword(k, Language::ENGLISH, &mut written, &mut buffer, &mut add),
@@ -155,7 +157,8 @@ impl Lexer {
                         let mut add = |word: &str, is_variant| add_new(&mut seen, word, is_variant);
                         analyse_kept(self.lower(k), language, || None, &mut buffer, &mut add);
                     }
-                    seen.drain(..).for_each(|(word, is_variant)| each(&word, self.role(k, is_variant)));
+                    seen.drain(..)
+                        .for_each(|(word, is_variant)| each(&word, self.role(k, &word, is_variant)));
                 }
                 continue;
             }
@@ -167,7 +170,7 @@ impl Lexer {
                     }
                 });
             }
-            seen.drain(..).for_each(|(word, is_variant)| each(&word, self.role(k, is_variant)));
+            seen.drain(..).for_each(|(word, is_variant)| each(&word, self.role(k, &word, is_variant)));
         }
         for (word, role) in added().filter(|(word, _)| !dropped(word)) {
             for &language in languages {
@@ -199,7 +202,7 @@ impl Lexer {
         let mut buffer = String::new();
         for (k, word) in self.lowers(0).enumerate() {
             for (other, &language) in
-                other_forms(word).flat_map(|one| languages.iter().map(move |l| (one, l)))
+                other_forms(word, self.words.len()).flat_map(|one| languages.iter().map(move |l| (one, l)))
             {
                 let mut add = |word: &str, _| each(word, Role::Variant(k));
                 analyse(other, language, || None, &mut buffer, &mut add);
@@ -208,9 +211,12 @@ impl Lexer {
     }
 
     /// Return the role of a keyword of word `k`.
-    fn role(&self, k: usize, is_variant: bool) -> Role {
+    fn role(&self, k: usize, keyword: &str, is_variant: bool) -> Role {
+        let is_counted =
+            is_variant && keyword.starts_with(|c: char| c.is_ascii_digit()) && keyword.contains(is_unspaced);
         let number = self.compounds.partition_point(|compound| compound.words.end <= k);
         match self.compounds.get(number).filter(|compound| compound.words.contains(&k)) {
+            _ if is_counted => Role::Counted(k),
             _ if is_variant => Role::Variant(k),
             None => Role::Word(k),
             Some(compound) if compound.kind == Kind::Prose => Role::Word(k),
@@ -291,7 +297,7 @@ fn analyse_kept(
             }
         }
     } else if !word.is_ascii() && word.chars().any(is_unspaced) {
-        unspaced(word, &mut |pair| each(pair, false));
+        unspaced(word, each);
     } else {
         each(without_plural(word, buffer), false);
         each_without_attached(word, |root| each(root, true));
@@ -366,19 +372,24 @@ fn without_plural<'a>(word: &'a str, buffer: &'a mut String) -> &'a str {
 }
 
 /// Split text in scripts without spaces between words into overlapping pairs of pieces (see `clusters`). A
-/// single piece is a keyword alone, and so are other runs within the same word.
-fn unspaced(word: &str, each: &mut impl FnMut(&str)) {
+/// single piece is a keyword alone, and so are other runs within the same word. A number and the piece after it are a
+/// variant of the number, because a piece such as "月" in "5月の予定" is not a keyword alone.
+fn unspaced(word: &str, each: &mut impl FnMut(&str, bool)) {
     let mut rest = word;
     while let Some(c) = rest.chars().next() {
-        let kind = is_unspaced(c);
+        let (kind, start) = (is_unspaced(c), word.len() - rest.len());
         let end = rest.find(|c| is_unspaced(c) != kind).unwrap_or(rest.len());
         let run = &rest[..end];
         if kind {
-            each_pair(run.char_indices(), |pair, _| each(pair));
+            each_pair(run.char_indices(), |pair, _| each(pair, false));
         } else if !stop_words().has(run) {
-            each(run);
+            each(run, false);
         }
         rest = &rest[end..];
+        if !kind && is_digits(run) && !rest.is_empty() {
+            let next = &rest[..rest.find(|c| !is_unspaced(c)).unwrap_or(rest.len())];
+            each(&word[start..start + end + first_piece(next)], true);
+        }
     }
 }
 
@@ -453,6 +464,10 @@ mod tests {
             ("555.123.4567", &["555", "123", "4567", "5551234567"]),
             ("+49 30 1234567", &["49", "30", "1234567", "49301234567", "0301234567", "301234567"]),
             ("2049-3630", &["2049", "3630", "20493630"]),
+            ("1050-124X", &["1050", "124x", "1050124x"]),
+            ("1,23,456 and 1,23,456,7", &["1", "23", "456", "1", "23", "456", "7", "123456"]),
+            ("3½", &["3", "1", "2", "1/2"]),
+            ("inter-\nesting well-\nKnown", &["inter", "esting", "well", "known", "interesting"]),
             ("7’800’000", &["7", "800", "000", "7800000"]),
             ("10:30pm", &["10", "30pm", "30", "pm"]),
             ("٣٤٥ พ.ศ. ๒๕๖๗", &["345", "พ", "ศ", "2567"]),
@@ -504,7 +519,11 @@ mod tests {
     #[test]
     fn scripts_without_spaces_give_pairs() {
         assert_eq!(keywords("日本語 x"), ["日本", "本語", "x"]);
-        assert_eq!(keywords("2023年"), ["2023", "年"]);
+        assert_eq!(keywords("2023年"), ["2023", "2023年", "年"]);
+        assert_eq!(
+            keywords("5月の予定 第3回 2ปีที่"),
+            ["5", "5月", "月の", "の予", "予定", "第", "3", "3回", "回", "2", "2ปี", "ปีที่"]
+        );
         assert_eq!(keywords("ภาษาไทย x"), ["ภาษา", "ษาไท", "ไทย", "x"]);
         // A vowel sign that is not a letter, and a mark of tone.
         assert_eq!(keywords("เป็นที่ 2 ปี"), ["เป็น", "นที่", "2", "ปี"]);

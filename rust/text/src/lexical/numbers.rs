@@ -63,6 +63,7 @@ impl Lexer {
             .or_else(|| self.size(at))
             .or_else(|| self.fraction(at))
             .or_else(|| self.thousands(at))
+            .or_else(|| self.lakhs(at))
             .or_else(|| self.decimal_comma(at))
             .or_else(|| self.version(at))
             .or_else(|| self.measure(at))
@@ -183,7 +184,7 @@ impl Lexer {
         let is_card = |end: usize| end == at + 4 && (at..end).all(|k| self.raw(k).len() == 4);
         let hyphened = self.run(
             at,
-            |word| is_digits(word) || matches!(word, "X" | "x"),
+            |word| is_digits(word.strip_suffix(['X', 'x']).unwrap_or(word)),
             |gap| gap == "-" || gap == "\u{2010}",
         );
         let spaced = self.run(at, is_digits, |gap| matches!(gap, " " | "-" | ") " | " (" | "/"));
@@ -194,7 +195,7 @@ impl Lexer {
             false if is_dotted_phone => dotted,
             false => hyphened,
         };
-        let is_year = |word: &str| word.len() == 4 && word.starts_with(['1', '2']);
+        let is_year = |word: &str| word.len() == 4 && is_digits(word) && word.starts_with(['1', '2']);
         let is_years = end == at + 2 && (at..end).all(|k| is_year(self.raw(k)));
         let whole = self.joined(at..end);
         if end == at + 1 || is_years || !DIGITS.contains(&whole.len()) {
@@ -225,6 +226,20 @@ impl Lexer {
             _ => vec![whole],
         };
         (end > at + 1 && !first.starts_with('0')).then_some(Number { end, wholes })
+    }
+
+    /// 1,23,456 and 12,34,56,789
+    fn lakhs(&self, at: usize) -> Option<Number> {
+        let first = self.raw(at);
+        let is_group = |k: usize, digits: usize| {
+            let word = self.words.get(k).map_or("", |_| self.raw(k));
+            word.len() == digits && is_digits(word) && self.gap(k) == ","
+        };
+        let pairs = self.run(at, |word| word.len() == 2 && is_digits(word), |gap| gap == ",");
+        let is_list = self.words.get(pairs + 1).is_some() && self.gap(pairs + 1) == ",";
+        let is_number = first.len() < 3 && is_digits(first) && !first.starts_with('0');
+        (is_number && pairs > at + 1 && is_group(pairs, 3) && !is_list)
+            .then(|| Number { end: pairs + 1, wholes: vec![self.joined(at..pairs + 1)] })
     }
 
     /// 3.14 and v1.2.3

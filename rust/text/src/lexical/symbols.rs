@@ -3,7 +3,7 @@
 
 use super::numbers::is_digits;
 use super::Lexer;
-use crate::folding::WordSet;
+use crate::folding::{is_unspaced, WordSet};
 use std::ops::Range;
 use std::sync::OnceLock;
 
@@ -17,6 +17,11 @@ fn names() -> &'static WordSet {
 
 /// Longest word before "++" or "#", in characters: "Objective-C++" is one of the longest names.
 const MAX_LETTERS: usize = 16;
+
+/// Return whether a character is a letter of a script with blanks between words. In others, a symbol belongs to no word.
+fn is_spaced_letter(c: char) -> bool {
+    c.is_alphabetic() && !is_unspaced(c)
+}
 
 impl Lexer {
     /// Return the text in lower case if it is one word with symbols: "c#", ".net".
@@ -48,7 +53,7 @@ impl Lexer {
             _ => return "",
         };
         let is_number = || is_digits(self.raw(k)) && matches!(bytes[start - 1], b'.' | b'#');
-        let has_symbol = self.raw(k).starts_with(char::is_alphabetic) || is_number();
+        let has_symbol = self.raw(k).starts_with(is_spaced_letter) || is_number();
         let is_free = self.folded[..start - size].chars().next_back().is_none_or(|c| {
             c.is_whitespace()
                 || matches!(c, '(' | '[' | '{' | '"' | '\'' | '`' | '\u{201c}' | '\u{2018}' | '\u{ab}')
@@ -70,7 +75,7 @@ impl Lexer {
             _ => return "",
         };
         let raw = self.raw(k);
-        let is_name = raw.chars().all(char::is_alphabetic) && raw.chars().nth(MAX_LETTERS).is_none();
+        let is_name = raw.chars().all(is_spaced_letter) && raw.chars().nth(MAX_LETTERS).is_none();
         let follows = rest[symbol.len()..].chars().next();
         if is_name && !follows.is_some_and(|c| c.is_alphabetic() || matches!(c, '+' | '#')) {
             symbol

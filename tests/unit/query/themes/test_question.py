@@ -43,6 +43,6 @@ def test_examples_are_recognised(question: str) -> None:
     assert asks_about_the_whole(question)
 
 
-@pytest.mark.parametrize("question", ["", "?", "Wer baute die Fram?", "\ud800", "x" * 10_000])
+@pytest.mark.parametrize("question", ["", "?", "OK", "Wer baute die Fram?", "\ud800", "x" * 10_000])
 def test_odd_questions_are_not(question: str) -> None:
     assert not asks_about_the_whole(question)
