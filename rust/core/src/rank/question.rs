@@ -14,7 +14,8 @@ const PARTS: f64 = 0.1;
 
 /// Weight of the variants of a word if the index contains the word itself. Passages with the word as typed rank before
 /// passages with a less exact form of it. 0.1 and 0.5 give the same recall@5 and nDCG@10 on all ten sets that were
-/// compared for [`JOINED`], where few words have variants.
+/// compared for [`JOINED`], where few words have variants. Of 262 words in texts of five words in four languages, those with the
+/// word as typed have a mean reciprocal rank of 88.7 % with 0.1 and 0.25, and 88.0 % with 0.5.
 const VARIANTS: f64 = 0.25;
 /// Weight of "email" for a query with "e-mail": passages with either form are found, and those with the form as typed rank
 /// first. Of ten development sets, 0.1 changes none by more than 0.1 points of recall@5 or nDCG@10, 0.4 loses 0.5 points of

@@ -20,7 +20,8 @@ use std::ops::Range;
 /// Minimum length in letters of words that are replaced. Words of three letters have neighbours in every index.
 const SHORTEST: usize = 4;
 /// Minimum length in letters of words that are replaced by words with the same stem, and maximum number of these. Chosen
-/// on 463 pairs of a short text and a query in 24 languages; other values were not compared.
+/// on 463 pairs of a short text and a query in 24 languages. On the texts of `stem_forms::MOST`, with 369 words that no text
+/// has, 1, 2 and 4 forms find the same texts, because a query has the forms in the languages of the index as well.
 const SHORTEST_FORM: usize = 3;
 const MOST_FORMS: usize = 4;
 /// Minimum length in letters of words that may be two edits away.

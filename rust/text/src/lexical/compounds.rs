@@ -26,6 +26,10 @@ impl Lexer {
     pub(super) fn find_compounds(&mut self, first: usize) {
         let mut at = first;
         while at < self.words.len() {
+            if self.is_plain(at) {
+                at += 1;
+                continue;
+            }
             let (end, kind) = self.compound_at(at);
             let is_word = end == at + 1 && !self.has_symbol(at..end);
             let has_letters = |k: usize| self.raw(k).chars().any(char::is_alphabetic);
@@ -39,6 +43,16 @@ impl Lexer {
             }
             at = end;
         }
+    }
+
+    /// Return whether a word is in small letters and between blanks. No compound begins with it, and most words are such.
+    fn is_plain(&self, at: usize) -> bool {
+        let (word, bytes) = (self.words[at], self.folded.as_bytes());
+        let follows = self.words.get(at + 1).is_some_and(|next| next.start == word.end + 1);
+        follows
+            && bytes[word.end] == b' '
+            && (word.start == 0 || bytes[word.start - 1] == b' ')
+            && bytes[word.start..word.end].iter().all(u8::is_ascii_lowercase)
     }
 
     /// Return the end and the kind of the compound that begins at word `at`, if only of one word.
