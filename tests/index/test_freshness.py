@@ -16,6 +16,7 @@ import pytest
 from ketrag_fast import Document, Index, Settings, _core
 from ketrag_fast.building import touched
 from ketrag_fast.index import building, freshness
+from ketrag_fast.storage import known_files
 from ketrag_fast.storage.known_files import stats_of
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.lock import builder_lock
@@ -298,6 +299,23 @@ def test_touched_files_are_hashed_once(
         found = index.freshen()
         assert (found.changes, found.updated, found.line, index.generation) == (0, False, None, 1)
         assert len(hashed) == 3
+
+
+def test_a_file_that_was_read_in_part_just_after_an_edit_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next change may have the same time, so its content is compared, though it was not read whole."""
+    monkeypatch.setattr(known_files, "_FINE", 10**12)
+    folder = tmp_path / "records"
+    folder.mkdir()
+    file = folder / "a.jsonl"
+    file.write_text('{"id": "one", "text": "Penguins swim."}\nnot JSON\n')
+    with Index.build(folder, tmp_path / "index") as index:
+        assert index.report is not None and [row.document for row in index.report.failures] == ["a.jsonl:2"]
+        assert (index.freshen("always").changes, index.generation) == (0, 1)
+        file.write_text('{"id": "one", "text": "Penguins wade."}\nnot JSON\n')
+        assert (index.freshen("always").changes, index.generation) == (1, 2)
+        assert (index.freshen("always").changes, index.generation) == (0, 2)
 
 
 def test_many_touched_files_are_compared_in_several_looks(

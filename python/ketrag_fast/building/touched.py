@@ -32,7 +32,8 @@ class Compared:
 
     Attributes:
         same, changed: Files with the same and with another content, each with what is known of it now. Files
-            that could not be read, or only in part, count as changed: a build tries them again.
+            that could not be read, or only in part, count as changed if they have other times: a build tries
+            them again.
         count: Their number.
     """
 
@@ -60,7 +61,8 @@ def compare_touched(
             return None
         by_source: dict[int, list[tuple[KnownFile, bytes]]] = {}
         for row, (_, stat) in zip(rows, batch, strict=True):
-            if row.size > _LARGE or (row.notes and not row.is_skipped):
+            has_notes = bool(row.notes) and not row.is_skipped
+            if row.size > _LARGE or (has_notes and (row.is_settled or not row.is_as(stat))):
                 done.changed.append((row, stat))
             else:
                 by_source.setdefault(row.source, []).append((row, stat))
