@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from ketrag_fast.base.hashes import blake2b
 from ketrag_fast.base.safe_io import read_regular
 
 ENDPOINTS: Final = "endpoints"
@@ -29,7 +29,7 @@ def state_folder(kind: str = ENDPOINTS) -> Path:
 def record_file(kind: str, about: Mapping[str, str]) -> Path:
     """Return the file of a record."""
     key = json.dumps(about, sort_keys=True).encode()
-    return state_folder(kind) / f"{hashlib.blake2b(key, digest_size=16).hexdigest()}.json"
+    return state_folder(kind) / f"{blake2b(key, digest_size=16).hexdigest()}.json"
 
 
 def read_record(kind: str, about: Mapping[str, str]) -> dict[str, Any] | None:

@@ -6,13 +6,13 @@ read: if it is written meanwhile, its documents are newer than its hash, and the
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path, PurePath
 from typing import Final
 
 from ketrag_fast.base.config import Settings
+from ketrag_fast.base.hashes import blake2b
 from ketrag_fast.readers import SourceFile, readers_version
 from ketrag_fast.readers.file_types import BY_SUFFIX
 from ketrag_fast.readers.files import has_companion
@@ -46,7 +46,7 @@ def reader_number(settings: Settings, spec: str) -> int:
         ocr = f" {settings.ocr} {check_ocr(settings.ocr)}"
     about = f"{readers_version()} {settings.fallback_encoding} {limits} {settings.hidden}"
     data = f"{about} {settings.generated}{ocr} {top_of(spec) is not None}".encode()
-    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little", signed=True)
+    return int.from_bytes(blake2b(data, digest_size=8).digest(), "little", signed=True)
 
 
 @dataclass(slots=True)

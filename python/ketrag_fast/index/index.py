@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, Unpack, overload
 from ketrag_fast.base.config import Settings
 from ketrag_fast.base.memory import enough_memory
 from ketrag_fast.errors import InputError
-from ketrag_fast.index import building, querying
+from ketrag_fast.index import querying
 from ketrag_fast.index.state import IndexState
 from ketrag_fast.query.open_generation import Opened
 from ketrag_fast.query.query import Filter, Query, QueryFields
@@ -126,6 +126,8 @@ class Index:
             "partial": partial,
             "thorough": check,
         }
+        from ketrag_fast.index import building  # imported here because queries build nothing
+
         report = building.build_index(sources, path, own, progress=progress, examples=examples, **options)
         return cls(Path(path), own, report)
 
@@ -158,6 +160,8 @@ class Index:
             3
         """
         own = settings or Settings()
+        from ketrag_fast.index import building
+
         report = building.merge_indexes(parts, path, own, prefer=prefer, progress=progress)
         return cls(Path(path), own, report)
 
@@ -197,6 +201,8 @@ class Index:
             (1, 2)
         """
         options: dict[str, Any] = {"purge": purge, "fold": fold, "progress": progress}
+        from ketrag_fast.index import building
+
         report = building.update_index(self._state, add, remove, where, **options)
         self.refresh()
         return report
@@ -243,6 +249,8 @@ class Index:
             ...     ships.inspect.vectors(["ice"]).shape
             (1, 24)
         """
+        from ketrag_fast.index import building
+
         report = building.reembed_index(self._state, embedder, progress=progress)
         self.refresh()
         return report
@@ -269,6 +277,8 @@ class Index:
             (0, 1)
         """
         options: dict[str, Any] = {"reread": reread, "replace": replace, "progress": progress}
+        from ketrag_fast.index import building
+
         return building.preview_update(self.path, add, remove, where, self._state.settings, **options)
 
     # ------------------------------------------------------------ open and close

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast import _core
+from ketrag_fast._core import expect_few_queries as expect_few_queries
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import ExtensionError, IndexDamaged, KetragError, ModeUnavailable
 from ketrag_fast.models.llms.registry import Models

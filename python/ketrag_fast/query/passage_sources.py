@@ -209,8 +209,7 @@ class Places:
 
     def _of(self, row: int, start: int, end: int) -> dict[str, Any]:
         first, last = self._units[_HOLDS][row : row + 2].tolist()
-        spans = enumerate(self._units["location_span"][first:last].tolist(), first)
-        near = [at for at, (begin, stop) in spans if begin < max(end, start + 1) and stop >= start]
+        near = self._units["location_span"].overlapping(first, last, start, max(end, start + 1))
         return location_of(self._locators(near), start, end)
 
     def _locators(self, numbers: Iterable[int]) -> list[Locator]:

@@ -400,7 +400,7 @@ class Snippets:
 
 def _is_pair(word: str) -> bool:
     """Return whether a word is in a script without spaces between words."""
-    return any(first <= word[:1] <= last for first, last in _PAIRS)
+    return not word.isascii() and any(first <= word[:1] <= last for first, last in _PAIRS)
 
 
 def _apart(at: int, best: Sequence[int]) -> int:

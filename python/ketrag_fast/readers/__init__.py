@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from ketrag_fast.base.globs import is_glob
+from ketrag_fast.base.hashes import blake2b
 from ketrag_fast.base.installed import installed_version
 from ketrag_fast.errors import DocumentError, KetragError
 from ketrag_fast.readers.file_types import BY_SUFFIX, LANGUAGES, kind_of
@@ -377,7 +377,7 @@ def readers_version() -> str:
 
     Files that were read with another version are read again.
     """
-    state = hashlib.blake2b(digest_size=16)
+    state = blake2b(digest_size=16)
     for path in sorted(Path(__file__).parent.rglob("*.py")):
         data = path.read_bytes()
         state.update(len(data).to_bytes(8, "little") + data)

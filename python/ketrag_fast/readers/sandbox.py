@@ -24,8 +24,6 @@ from typing import IO, Any, Final, Self
 
 from ketrag_fast.readers import FORMATS, READ_TEXT, Item, Items, SourceFile, batches_of, items_of
 from ketrag_fast.readers.batches import Batches, Row, row_of
-from ketrag_fast.readers.parser_memory import limit_memory, memory_in_proportion
-from ketrag_fast.readers.process_time import processor_seconds
 from ketrag_fast.records import replace
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.documents import DocumentBatch
@@ -295,6 +293,8 @@ class Worker:
         if since is None or self._seconds is None:
             return
         spent = self._spent + time.monotonic() - since
+        from ketrag_fast.readers.process_time import processor_seconds
+
         busy = processor_seconds(self._child.pid)
         if spent > self._seconds and (
             busy is None or busy - self._busy > self._seconds or spent > _WAITING * self._seconds
@@ -332,6 +332,8 @@ class Worker:
         """Begin to measure the time for a file."""
         self._spent = 0.0
         if self._seconds is not None:
+            from ketrag_fast.readers.process_time import processor_seconds
+
             self._busy = processor_seconds(self._child.pid) or 0.0
 
     def send(self, request: Mapping[str, Any]) -> bool:
@@ -391,10 +393,14 @@ def _items(file: SourceFile, query: Mapping[str, Any], megabytes: int, no_memory
     if plainer is None:
         # Pictures of pages are large, whatever the size of the file.
         is_bounded = kind == "pdf" and file.ocr is None
+        from ketrag_fast.readers.parser_memory import memory_in_proportion
+
         with memory_in_proportion(file, megabytes) if is_bounded else nullcontext():
             yield from items_of(file, kind, *limits, no_memory=no_memory)
         return
     problem = "its parser needs too much memory"
+    from ketrag_fast.readers.parser_memory import memory_in_proportion
+
     with memory_in_proportion(file, megabytes):
         first = list(items_of(file, kind, *limits, no_memory=problem))
     is_lost = any(isinstance(one, Failure) and _is_for_memory(one.message, problem) for one in first)
@@ -461,6 +467,8 @@ def main() -> None:
     megabytes = int(sys.argv[1])
     requests: Iterable[bytes] = sys.stdin.buffer if megabytes else _watched(sys.stdin.buffer)
     if megabytes:
+        from ketrag_fast.readers.parser_memory import limit_memory
+
         limit_memory(megabytes)
     replies = os.fdopen(os.dup(1), "wb")
     nowhere = os.open(os.devnull, os.O_WRONLY)

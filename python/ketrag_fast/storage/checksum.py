@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import struct
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ketrag_fast import _core
+from ketrag_fast.base.hashes import blake2b
 from ketrag_fast.storage.io_errors import tables_damaged
 from ketrag_fast.types import Document
 from ketrag_fast.types.documents import metadata_text
@@ -49,8 +49,8 @@ def raw_digest(parts: Iterable[bytes | memoryview]) -> bytes:
     for data in parts:
         pieces += (_length(len(data)), data)
     if sum(map(len, pieces)) <= _SHORT:
-        return hashlib.blake2b(b"".join(pieces), digest_size=HASH_BYTES).digest()
-    state = hashlib.blake2b(digest_size=HASH_BYTES)
+        return blake2b(b"".join(pieces), digest_size=HASH_BYTES).digest()
+    state = blake2b(digest_size=HASH_BYTES)
     for piece in pieces:
         state.update(piece)
     return state.digest()

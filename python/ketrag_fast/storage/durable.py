@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -105,19 +104,27 @@ def link_or_copy(source: Path, target: Path) -> None:
     try:
         os.link(source, target)
     except OSError:
-        shutil.copyfile(source, target)
+        from shutil import copyfile
+
+        copyfile(source, target)
         sync_file(target)
 
 
 def remove_folder(path: Path) -> None:
     """Remove a folder if it exists; errors are raised."""
     if path.is_symlink() or path.exists():
-        shutil.rmtree(path)
+        from shutil import (
+            rmtree,
+        )  # imported here because it imports three packers, and a query removes nothing
+
+        rmtree(path)
 
 
 def discard_folder(path: Path) -> None:
     """Remove a folder and ignore errors; on Windows mapped files remain until the next cleanup."""
-    shutil.rmtree(path, ignore_errors=True)
+    from shutil import rmtree
+
+    rmtree(path, ignore_errors=True)
 
 
 def discard_contents(folder: Path) -> None:

@@ -8,7 +8,6 @@ without the table knows nothing of its files; the next build reads them.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import struct
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ketrag_fast import _core
+from ketrag_fast.base.hashes import blake2b
 from ketrag_fast.records import dataclass, replace
 from ketrag_fast.storage.database import Database
 from ketrag_fast.types import Failure
@@ -474,7 +474,7 @@ def _among(sources: Iterable[int]) -> str:
 
 def _checksum(*row: Any) -> bytes:
     """Return a checksum of the values of a row, whose texts are bytes."""
-    return hashlib.blake2b(repr(row).encode(), digest_size=_SUM_BYTES).digest()
+    return blake2b(repr(row).encode(), digest_size=_SUM_BYTES).digest()
 
 
 def _stored(row: KnownFile, spec: str | None) -> tuple[Any, ...]:

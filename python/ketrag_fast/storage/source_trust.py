@@ -13,10 +13,10 @@ import os
 import sys
 from collections.abc import Iterable
 from functools import cache
-from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
+from ketrag_fast.base.hashes import blake2b
 from ketrag_fast.base.safe_io import read_regular
 from ketrag_fast.base.user_records import INDEXES, read_record
 from ketrag_fast.errors import KetragError

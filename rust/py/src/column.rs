@@ -59,6 +59,31 @@ impl Column {
         };
         quick(py, find).map_err(|e| of_index(py, e))
     }
+
+    /// Return the rows (begin, stop) from `first` to `last` with `begin < end` and `stop >= start`. The begins ascend.
+    fn overlapping(
+        &self,
+        py: Python<'_>,
+        first: usize,
+        last: usize,
+        start: u32,
+        end: u32,
+    ) -> PyResult<Vec<usize>> {
+        let (rows, width) = self.0.shape();
+        let find = || {
+            if width != 2 || first > last || last > rows {
+                return Err(Error::input(format!(
+                    "{rows} rows of {width} values have no spans {first} to {last}"
+                )));
+            }
+            let items = self.0.items::<u32>()?;
+            let spans = items.get(2 * first..2 * last).chunks_exact(2);
+            let near =
+                spans.take_while(|span| span[0] < end).enumerate().filter(|(_, span)| span[1] >= start);
+            Ok(near.map(|(at, _)| first + at).collect())
+        };
+        quick(py, find).map_err(|e| of_index(py, e))
+    }
 }
 
 impl Column {

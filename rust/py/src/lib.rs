@@ -95,7 +95,7 @@ pub mod _core {
     #[pymodule_export]
     use super::request::{PyMask, PyPrinted, PyReply, PyRequest};
     #[pymodule_export]
-    use super::searcher::PySearcher;
+    use super::searcher::{expect_few_queries, PySearcher};
     #[pymodule_export]
     use super::shards::{
         has_only_function_words, print_shards, question_terms, sum_totals, PyBundle, PyShard, PyUnion,

@@ -323,3 +323,9 @@ impl PySearcher {
             .map_err(|e| of_index(py, e))
     }
 }
+
+/// Unpack no more of small arrays than a few queries read, from now on in this process. It changes no result.
+#[pyfunction]
+pub fn expect_few_queries() {
+    ketrag_core::generation::expect_few_queries();
+}

@@ -5,7 +5,6 @@ Values come from several sources, by priority: flag, environment, file, index, p
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 from ketrag_fast.base.config.fields import Concern, Setting, Topic, declared_settings, suggest
 from ketrag_fast.base.config.local_servers import SETTINGS, spell_out
 from ketrag_fast.base.config.shared import LEAST_MEMORY, SharedSettings
+from ketrag_fast.base.hashes import blake2b
 from ketrag_fast.errors import ConfigError
 from ketrag_fast.records import dataclass, fields
 
@@ -228,7 +228,7 @@ class Shards:
 
     def holds(self, document: str) -> bool:
         """Return whether a document with this id belongs to one of the shards."""
-        digest = hashlib.blake2b(document.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        digest = blake2b(document.encode("utf-8", "surrogatepass"), digest_size=8).digest()
         return int.from_bytes(digest, "little") % self.of + 1 in self.numbers
 
     @property

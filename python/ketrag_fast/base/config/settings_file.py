@@ -8,7 +8,6 @@ file, once for each content.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Iterator, Mapping, Set
@@ -19,6 +18,7 @@ from ketrag_fast.base.config.fields import Setting, short_repr
 from ketrag_fast.base.config.local_servers import SETTINGS as MODELS
 from ketrag_fast.base.config.local_servers import spell_out
 from ketrag_fast.base.config.settings import catalogue, find_setting
+from ketrag_fast.base.hashes import blake2b
 from ketrag_fast.base.safe_io import read_toml
 from ketrag_fast.base.user_records import SETTINGS, read_record
 from ketrag_fast.errors import ConfigError, SettingsNotConfirmed
@@ -122,7 +122,7 @@ def read_settings_file(path: Path | None) -> SettingsFile:
         if what is not None:
             outside.append(Outside(name, line_of(data.decode("utf-8-sig"), key), what))
     return SettingsFile(
-        wanted, found, tuple(outside), hashlib.blake2b(data, digest_size=32).hexdigest(), path is not None
+        wanted, found, tuple(outside), blake2b(data, digest_size=32).hexdigest(), path is not None
     )
 
 

@@ -9,14 +9,27 @@ use crate::sparse::CsrView;
 use crate::store::{Changes, Item, MappedArray, MappedFile};
 use crate::text::strings::Strings;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Offsets and other arrays of small values up to this size in bytes are verified and unpacked as a whole.
 /// This takes milliseconds, and later reads need no check. Larger arrays are unpacked as they are read, so
 /// the first query is not slower in a large index.
-const SMALL: usize = 1 << 22;
-/// The same limit for arrays with changes, whose merged form is used only until the next change.
-const SMALL_COMPOSED: usize = 1 << 16;
+static SMALL: AtomicUsize = AtomicUsize::new(1 << 22);
+/// The limit in a process that answers one query and ends, and for arrays with changes, whose merged form is used only until the next change.
+const SMALL_ONCE: usize = 1 << 16;
+
+/// Unpack no more than a few queries read, from now on in this process. It changes no result.
+pub fn expect_few_queries() {
+    SMALL.store(SMALL_ONCE, Ordering::Relaxed);
+}
+
+fn small(is_composed: bool) -> usize {
+    match is_composed {
+        true => SMALL_ONCE,
+        false => SMALL.load(Ordering::Relaxed),
+    }
+}
 
 /// Mapped arrays under names such as `units.unit_tokens` (stage, dot, array).
 ///
@@ -142,7 +155,7 @@ impl Arrays {
 
     fn is_lazy(&self, name: &str) -> Result<bool> {
         let array = self.array(name)?;
-        Ok(self.by_blocks && array.size() > if array.is_composed() { SMALL_COMPOSED } else { SMALL })
+        Ok(self.by_blocks && array.size() > small(array.is_composed()))
     }
 
     /// Return an array that [`Arrays::lazy`] does not unpack. It is shared with values that are computed from

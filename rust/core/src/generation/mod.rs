@@ -9,7 +9,7 @@ pub mod unit_columns;
 pub mod vectors;
 mod views;
 
-pub use arrays::{damaged, Arrays, Held};
+pub use arrays::{damaged, expect_few_queries, Arrays, Held};
 pub use documents::{Documents, Found};
 pub use parts::{once, Parts, Place};
 pub use views::Chunks;
