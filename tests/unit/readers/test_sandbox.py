@@ -91,7 +91,7 @@ def test_the_time_limit_counts_processor_time(monkeypatch: pytest.MonkeyPatch) -
     worker = module.Worker(0, seconds=10.0)
     clock, busy = 0.0, 0.0
     monkeypatch.setattr(module.time, "monotonic", lambda: clock)
-    monkeypatch.setattr(module, "processor_seconds", lambda _: busy)
+    monkeypatch.setattr("ketrag_fast.readers.process_time.processor_seconds", lambda _: busy)
     try:
         worker._begin()
         worker._since = 0.0

@@ -131,6 +131,11 @@ class Command:
         raise NotImplementedError
 
     @property
+    def answers_once(self) -> bool:
+        """Whether the command answers one query and ends."""
+        return False
+
+    @property
     def named_index(self) -> str | None:
         """The index that a hint should name; None for the default index, or if the command has several."""
         return self.index

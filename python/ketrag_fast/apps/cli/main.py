@@ -187,6 +187,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         command = parse(sys.argv[1:] if argv is None else argv)  # imports its module
     except KeyboardInterrupt:
         return output.report_interrupt("run the same command again", as_json=False)
+    if argv is None and command.answers_once:  # the process is ours, and ends
+        from ketrag_fast.query.open_generation import expect_few_queries
+
+        expect_few_queries()
     try:
         code = command.run()
         output.write_notices()

@@ -202,10 +202,7 @@ def searched_indexes(command: Command, settings: Settings) -> Iterator[dict[str 
     An index behind a service is its address.
     """
     from ketrag_fast.index import Index
-    from ketrag_fast.query.open_generation import expect_few_queries
 
-    if getattr(command, "queries", None) is None:
-        expect_few_queries()
     with ExitStack() as stack:
         indexes: dict[str | None, Index | str] = {}
         for name, place in searched_places(command).items():

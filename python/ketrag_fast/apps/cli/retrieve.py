@@ -64,6 +64,11 @@ class Retrieve(Command):
     model = embedding()
     freshness = FRESHNESS
 
+    @property
+    def answers_once(self) -> bool:
+        """Whether there is one query, not a file of them."""
+        return self.queries is None
+
     def run(self) -> int:
         """Print the context, or the contexts of --queries."""
         if (self.question is None) == (self.queries is None):

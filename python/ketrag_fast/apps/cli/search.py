@@ -82,6 +82,11 @@ class Search(Command):
     model = embedding()
     freshness = FRESHNESS
 
+    @property
+    def answers_once(self) -> bool:
+        """True: a search is one query."""
+        return True
+
     def run(self) -> int:
         """Print the hits; return 1 if there are none."""
         question = self.question or ""
