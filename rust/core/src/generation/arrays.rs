@@ -16,7 +16,8 @@ use std::sync::{Arc, OnceLock};
 /// This takes milliseconds, and later reads need no check. Larger arrays are unpacked as they are read, so
 /// the first query is not slower in a large index.
 static SMALL: AtomicUsize = AtomicUsize::new(1 << 22);
-/// The limit in a process that answers one query and ends, and for arrays with changes, whose merged form is used only until the next change.
+/// The same limit in a process that answers one query and ends, and for arrays with changes, whose merged form is used
+/// only until the next change.
 const SMALL_ONCE: usize = 1 << 16;
 
 /// Unpack no more than a few queries read, from now on in this process. It changes no result.
