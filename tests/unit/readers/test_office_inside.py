@@ -24,6 +24,7 @@ from tests.support.office_files import (
     run,
     shape,
 )
+from tests.support.parts import part
 from tests.support.reading import read_all, read_one
 from tests.support.sheets import workbook
 
@@ -152,6 +153,14 @@ def test_the_file_in_an_object() -> None:
         assert native_file("oleObject1.bin", OLE) == ("ships.csv", content)
         assert native_file("oleObject1.bin", OLE + b"x") == ("oleObject1.bin", OLE + b"x")
     assert native_file("a.bin", b"other") == ("a.bin", b"other")
+
+
+def test_a_damaged_object_is_reported_as_unread() -> None:
+    part("olefile", "documents")
+    made = with_parts([("d", "oleObject", "embeddings/oleObject1.bin")], d=OLE + bytes(600))
+    documents, failures = read_all("a.docx", made)
+    assert [one.text for one in documents] == ["Text."]
+    assert failures == ["a.docx: not read: 1 embedded object (oleObject1.bin)"]
 
 
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"

