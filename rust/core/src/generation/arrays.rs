@@ -15,20 +15,22 @@ use std::sync::{Arc, OnceLock};
 /// Offsets and other arrays of small values up to this size in bytes are verified and unpacked as a whole.
 /// This takes milliseconds, and later reads need no check. Larger arrays are unpacked as they are read, so
 /// the first query is not slower in a large index.
-static SMALL: AtomicUsize = AtomicUsize::new(1 << 22);
+const SMALL: usize = 1 << 22;
 /// The same limit in a process that answers one query and ends, and for arrays with changes, whose merged form is used
 /// only until the next change.
 const SMALL_ONCE: usize = 1 << 16;
+/// The limit in this process for arrays without changes.
+static LIMIT: AtomicUsize = AtomicUsize::new(SMALL);
 
 /// Unpack no more than a few queries read, from now on in this process. It changes no result.
 pub fn expect_few_queries() {
-    SMALL.store(SMALL_ONCE, Ordering::Relaxed);
+    LIMIT.store(SMALL_ONCE, Ordering::Relaxed);
 }
 
 fn small(is_composed: bool) -> usize {
     match is_composed {
         true => SMALL_ONCE,
-        false => SMALL.load(Ordering::Relaxed),
+        false => LIMIT.load(Ordering::Relaxed),
     }
 }
 
