@@ -76,6 +76,7 @@ TESTS: Final = """\
 | tests/data/answers | this project, MuSiQue, US Constitution | Apache-2.0, CC BY 4.0, public domain |
 | tests/data/passages, tests/data/sentences | small texts and tables of this project | Apache-2.0 |
 | tests/data/questions | questions | Apache-2.0 |
+| tests/data/desk, tests/data/desk-questions.jsonl | notes and mail of an invented person | Apache-2.0 |
 | tests/data/lightrag | files that LightRAG 1.5.7 wrote for two texts of this project | MIT |
 | tests/data/walk | MuSiQue (Trivedi et al. 2022), HotpotQA (Yang et al. 2018) | CC BY 4.0, CC BY-SA 4.0 |
 | benches/data/musique | MuSiQue | CC BY 4.0 |

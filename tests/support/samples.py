@@ -8,6 +8,7 @@ import random
 
 import xlwt
 
+from tests.support import binary_sheets
 from tests.support.office_files import (
     archive,
     docx,
@@ -66,6 +67,7 @@ def samples() -> dict[str, bytes]:
         "a.msg": message(),
         "a.tnef": winmail(),
         "a.odt": odt('<text:h text:outline-level="1">H</text:h><text:p>text</text:p>'),
+        "a.xlsb": binary_sheets.sample(),
         "a.ods": ods([ods_row("a", "b"), ods_row("x", ("7042", "07042")), ods_row("y", "2")]),
         "a.odp": odp(["one", "two"], {1: "note"}),
         "a.epub": epub([html, "<h2>U</h2><p>more</p>"]),

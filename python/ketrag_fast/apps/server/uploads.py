@@ -80,7 +80,9 @@ async def _upload_form(call: Call) -> list[dict[str, Any]]:
     try:
         async with (
             asyncio.timeout(_SECONDS) as clock,
-            _limited(call.request, _most_bytes(call)).form(max_files=_MOST_FILES, max_fields=10) as form,
+            _limited(call.request, _most_bytes(call), "the form").form(
+                max_files=_MOST_FILES, max_fields=10
+            ) as form,
         ):
             clock.reschedule(None)  # all have arrived
             parts = [part for _, part in form.multi_items() if isinstance(part, UploadFile)]
@@ -176,8 +178,8 @@ async def _receive(request: Request, path: Path, most: int) -> None:
         raise _no_space(error) from None
 
 
-def _limited(request: Request, most: int) -> Request:
-    """Return the request with a body that raises Problem 413 after this number of bytes."""
+def _limited(request: Request, most: int, what: str = "the file") -> Request:
+    """Return the request with a body that raises Problem 413, which names `what`, after this many bytes."""
     size = 0
 
     async def receive() -> Message:
@@ -186,7 +188,7 @@ def _limited(request: Request, most: int) -> Request:
         size += len(message.get("body", b""))
         if size > most:
             hint = "start the service with a larger --max-body, or add the file with `ketrag add`"
-            raise Problem(413, "too_large", f"the body has more than {most:,} bytes", hint=hint)
+            raise Problem(413, "too_large", f"{what} has more than {most:,} bytes", hint=hint)
         return message
 
     return Request(request.scope, receive)

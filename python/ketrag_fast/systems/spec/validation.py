@@ -21,7 +21,7 @@ from ketrag_fast.systems.spec.system import JOINS, REST, Channel, GraphSource, R
 LISTS: Final = ("auto", "all")
 """The values of the setting `modes` in addition to names of modes."""
 _WORDS: Final = """
-    allow_host allow_origin allow_write answer_queue answer_seconds answer_tokens answer_with
+    allow_copies allow_host allow_origin allow_write answer_queue answer_seconds answer_tokens answer_with
     answers apart batch bertscore build builds cache_mb characters check collection communities
     compare concurrency config continue count depth documents dry_run endpoint epochs examples
     explain files first fixed forget fresh glob graph grep grid heads help hop hops host html http
