@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ketrag_fast import _core
 from ketrag_fast.base.hashes import blake2b
@@ -13,9 +13,6 @@ from ketrag_fast.storage.io_errors import tables_damaged
 from ketrag_fast.types import Document
 from ketrag_fast.types.documents import metadata_text
 from ketrag_fast.types.locations import to_text
-
-if TYPE_CHECKING:
-    pass
 
 NAME: Final = "blake3"
 """The algorithm that hashes files, as the manifest names it."""
