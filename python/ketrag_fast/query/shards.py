@@ -33,8 +33,8 @@ R = TypeVar("R")
 MOST_JOINED: Final = 600_000
 """Maximum number of keywords, counting repetitions, of indexes that are joined. To join 377,000 keywords
 (2wiki-dev, 8,218 passages) takes 0.34 s of one core and 49 MB, 554,000 (musique-dev) 0.4 s, and 1,055,000
-(hotpotqa-dev, 17,850 passages) 0.8 s and about 110 MB. A query of `walk` then takes 7 ms instead of 47 to
-50, so a service wins this time back in 10 queries (in 70 of `bm25`). A command asks once and only waits
+(hotpotqa-dev, 17,850 passages) 0.8 s and about 110 MB. A query of `walk` then takes 3 ms instead of 31,
+so a service wins this time back in 15 queries (in 80 of `bm25`). A command asks once and only waits
 longer, which is why the maximum is not higher."""
 _JOINED: Final = JoinedIndexes()
 """The collections of this process."""
