@@ -70,7 +70,7 @@ class Trial:
     calls: int | None
     transcript: list[str] = field(default_factory=list)
     is_listed: bool = False
-    """Whether the reply names the definition with its line, below the passages."""
+    """Whether a line below the passages of the reply names the definition and its line number."""
 
 
 def tokens_of(text: str) -> int:

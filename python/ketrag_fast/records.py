@@ -384,7 +384,7 @@ def _set_state(self: Any, state: list[Any]) -> None:
 
 
 class _Parameters:
-    """What the standard decorator asks its bases for."""
+    """The parameters that `dataclasses.dataclass` reads from the base classes of a class."""
 
     def __init__(self, frozen: bool, eq: bool, slots: bool, kw_only: bool) -> None:
         self.frozen, self.eq, self.slots, self.kw_only = frozen, eq, slots, kw_only

@@ -172,7 +172,7 @@ class Browser:
         )
 
     def picture(self, path: Path) -> None:
-        """What is seen, as a file, if pictures are taken."""
+        """Write a screenshot to a file, unless `takes_pictures` is False."""
         if not self.takes_pictures:
             return
         path.write_bytes(base64.b64decode(self._call("Page.captureScreenshot", format="png")["data"]))

@@ -81,9 +81,10 @@ class Inspection:
 
     @enough_memory()
     def definitions(self, document: str, query: str, most: int = 4) -> tuple[tuple[int, str], ...]:
-        """Return up to `most` definitions of a file of source code whose names say what a query says.
+        """Return up to `most` definitions of a file of source code whose names share words with a query.
 
-        Each has the number of its line. Empty for other documents and for those of no file.
+        Each definition has the number of its line, from 1. Returns () for a document that is not source code,
+        and for an unknown one. Four names take about twenty tokens of a reply; other numbers were not tried.
         """
         from ketrag_fast.base.scopes import scope_mask
         from ketrag_fast.query.definitions import matching_definitions

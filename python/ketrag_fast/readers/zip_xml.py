@@ -120,6 +120,12 @@ class _Rels(Handler):
             self.found[attributes.get("Id", "")] = kind, posixpath.normpath(whole)
 
 
+def main_part(package: Package, usual: str) -> str:
+    """Return the path of the main part of an Office file: `usual` if no relation of the package names one."""
+    found = (path for kind, path in relations(package, "").values() if kind == "officeDocument")
+    return next(found, usual)
+
+
 def relations(package: Package, part: str) -> dict[str, tuple[str, str]]:
     """Return the internal relations of a part of an Office file: id -> (kind, path)."""
     folder, _, name = part.rpartition("/")

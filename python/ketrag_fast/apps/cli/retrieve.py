@@ -66,7 +66,7 @@ class Retrieve(Command):
 
     @property
     def answers_once(self) -> bool:
-        """Whether there is one query, not a file of them."""
+        """True unless --queries names a file of queries."""
         return self.queries is None
 
     def run(self) -> int:

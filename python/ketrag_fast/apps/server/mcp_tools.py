@@ -526,7 +526,7 @@ def tool_calls(own: _Tools) -> dict[str, Callable[..., Reply]]:
 
 
 def _definitions_by(indexes: Mapping[str, Index], query: str) -> Defined:
-    """Return what `search_reply` names of the file of a hit."""
+    """Return the function that finds, for `search_reply`, definitions in the file of a hit."""
 
     def of(hit: Hit) -> Sequence[tuple[int, str]]:
         found: Index = indexes.get(hit.index or "") or next(iter(indexes.values()))

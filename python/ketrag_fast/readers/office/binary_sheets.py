@@ -13,7 +13,6 @@ from typing import Final
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.office.cell_formats import GENERAL, CellFormat, format_of, shown, shown_text
 from ketrag_fast.readers.office.charts import comments_of
-from ketrag_fast.readers.office.embedded import embedded_items
 from ketrag_fast.readers.office.merged_cells import Range, letters_of
 from ketrag_fast.readers.office.sheet_rows import LAST_COLUMN, RowCollector
 from ketrag_fast.readers.office.sheet_tables import SheetRow
@@ -25,12 +24,10 @@ from ketrag_fast.readers.office.sheets import (
     problems_of,
     sheet_items,
     unescaped,
+    workbook_items,
 )
 from ketrag_fast.readers.protocol import Item, SourceFile
-from ketrag_fast.readers.zip_xml import Package, open_package, relations
-from ketrag_fast.records import replace
-from ketrag_fast.types import Failure
-from ketrag_fast.types.documents import HIDDEN
+from ketrag_fast.readers.zip_xml import Package, main_part, open_package, relations
 
 _ROW, _COLUMN, _MERGED = 0, 60, 176
 _BLANK, _SHORT_NUMBER, _ERROR, _TRUTH, _NUMBER, _TEXT, _SHARED = range(1, 8)
@@ -60,35 +57,14 @@ _MOST_ROW: Final = 1_048_576
 
 def read_xlsb(file: SourceFile) -> Iterator[Item]:
     """Yield the rows and forms of all sheets."""
-    found = False
-    hidden: list[str] = []
     with open_package(file) as package:
-        main = next(
-            (path for kind, path in relations(package, "").values() if kind == "officeDocument"),
-            "xl/workbook.bin",
-        )
+        main = main_part(package, "xl/workbook.bin")
         book = _Book(package, main)
-        parts = relations(package, main)
-        for name, relation, is_hidden in book.sheets:
-            kind, path = parts.get(relation, ("", ""))
-            if kind != "worksheet" or path not in package:
-                continue
-            if is_hidden and not file.hidden:
-                hidden.append(name)
-                continue
-            sheet = replace(file, id=f"{file.id}/{name}")
-            try:
-                for item in _sheet(sheet, name, book, package, path):
-                    found = True
-                    yield item
-            except DocumentError as error:
-                yield sheet.failure(str(error))
-                found = True
-        yield from embedded_items(file, package)
-    for name in hidden:
-        yield Failure(f"{file.id}/{name}", HIDDEN, "the sheet")
-    if not found and not hidden:
-        yield file.failure("no sheet has a cell with text")
+
+        def read(sheet: SourceFile, name: str, path: str) -> Iterator[Item]:
+            return _sheet(sheet, name, book, package, path)
+
+        yield from workbook_items(file, package, relations(package, main), book.sheets, read)
 
 
 def _sheet(file: SourceFile, name: str, book: _Book, package: Package, path: str) -> Iterator[Item]:
@@ -196,7 +172,7 @@ def _number(kind: int, value: bytes) -> str:
 
 
 class _Book:
-    """What the cells of all sheets share: strings, styles, and the names of the sheets."""
+    """Data of a workbook for all its sheets: their names, the shared strings, and the styles of cells."""
 
     def __init__(self, package: Package, main: str) -> None:
         self.sheets: list[tuple[str, str, bool]] = []

@@ -19,7 +19,7 @@ from ketrag_fast.readers.office.sheet_tables import Form, Part, Remark, SheetRow
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.table import ONLY_TEXT, row_document
 from ketrag_fast.readers.text_builder import TextWriter
-from ketrag_fast.readers.zip_xml import Package, open_package, relations
+from ketrag_fast.readers.zip_xml import Package, main_part, open_package, relations
 from ketrag_fast.records import replace
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.documents import HIDDEN
@@ -41,41 +41,61 @@ _ESCAPED: Final = re.compile(r"_x([0-9A-Fa-f]{4})_")
 
 def read_xlsx(file: SourceFile) -> Iterator[Item]:
     """Yield the rows and forms of all sheets."""
-    found = False
-    hidden: list[str] = []
     heads: set[str] = set()
+    has_items = False
     with open_package(file) as package:
         book = _Book()
-        main = next(
-            (path for kind, path in relations(package, "").values() if kind == "officeDocument"),
-            "xl/workbook.xml",
-        )
+        main = main_part(package, "xl/workbook.xml")
         package.xml(main, book)
         parts = relations(package, main)
         strings = _strings(package, parts)
         styles = _styles(package, parts)
-        for name, relation, is_hidden in book.sheets:
-            kind, path = parts.get(relation, ("", ""))
-            if kind != "worksheet" or path not in package:
-                continue
-            if is_hidden and not file.hidden:
-                hidden.append(name)
-                continue
-            sheet = replace(file, id=f"{file.id}/{name}")
-            try:
-                merged = merged_ranges(package, path)
-                handler = _SheetRows(strings, styles, merged, book.since_1904, hidden=file.hidden)
-                for item in _sheet(sheet, name, handler, package, path):
-                    found = True
-                    yield item
-                text = "\n".join(line for line in handler.heads if line not in heads)
-                if text and found:
-                    heads.update(handler.heads)
-                    yield replace(Document(f"{sheet.id}#header", text), locators=_sheet_marks(name, text))
-            except DocumentError as error:
-                yield sheet.failure(str(error))
+
+        def read(sheet: SourceFile, name: str, path: str) -> Iterator[Item]:
+            nonlocal has_items
+            merged = merged_ranges(package, path)
+            handler = _SheetRows(strings, styles, merged, book.since_1904, hidden=file.hidden)
+            for item in _sheet(sheet, name, handler, package, path):
+                has_items = True
+                yield item
+            text = "\n".join(line for line in handler.heads if line not in heads)
+            if text and has_items:
+                heads.update(handler.heads)
+                yield replace(Document(f"{sheet.id}#header", text), locators=_sheet_marks(name, text))
+
+        yield from workbook_items(file, package, parts, book.sheets, read)
+
+
+def workbook_items(
+    file: SourceFile,
+    package: Package,
+    parts: Mapping[str, tuple[str, str]],
+    sheets: Sequence[tuple[str, str, bool]],
+    read: Callable[[SourceFile, str, str], Iterator[Item]],
+) -> Iterator[Item]:
+    """Yield what `read` yields for each sheet that is shown, then embedded files and the hidden sheets.
+
+    `parts` are the relations of the workbook, and `sheets` have a name, the id of a relation, and whether the
+    sheet is hidden. `read` takes the file with the id of the sheet, the name of the sheet, and its path.
+    """
+    found = False
+    hidden: list[str] = []
+    for name, relation, is_hidden in sheets:
+        kind, path = parts.get(relation, ("", ""))
+        if kind != "worksheet" or path not in package:
+            continue
+        if is_hidden and not file.hidden:
+            hidden.append(name)
+            continue
+        sheet = replace(file, id=f"{file.id}/{name}")
+        try:
+            for item in read(sheet, name, path):
                 found = True
-        yield from embedded_items(file, package)
+                yield item
+        except DocumentError as error:
+            yield sheet.failure(str(error))
+            found = True
+    yield from embedded_items(file, package)
     for name in hidden:
         yield Failure(f"{file.id}/{name}", HIDDEN, "the sheet")
     if not found and not hidden:

@@ -12,7 +12,7 @@ from ketrag_fast.readers.office.descriptions import described
 from ketrag_fast.readers.office.embedded import embedded_items
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.text_builder import TextWriter, repeated
-from ketrag_fast.readers.zip_xml import Package, core_properties, open_package, relations
+from ketrag_fast.readers.zip_xml import Package, core_properties, main_part, open_package, relations
 from ketrag_fast.types import Failure
 from ketrag_fast.types.documents import HIDDEN
 
@@ -67,10 +67,7 @@ def read_pptx(file: SourceFile) -> Iterator[Item]:
 
 
 def _slides(package: Package) -> list[str]:
-    main = next(
-        (path for kind, path in relations(package, "").values() if kind == "officeDocument"),
-        "ppt/presentation.xml",
-    )
+    main = main_part(package, "ppt/presentation.xml")
     handler = _Order()
     package.xml(main, handler)
     known = relations(package, main)

@@ -18,7 +18,7 @@ from ketrag_fast.readers.office.word_controls import Control, FormField
 from ketrag_fast.readers.office.word_formula import WordFormula
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.text_builder import TextWriter, repeated
-from ketrag_fast.readers.zip_xml import Package, core_properties, open_package, relations
+from ketrag_fast.readers.zip_xml import Package, core_properties, main_part, open_package, relations
 
 _MAIN: Final = "word/document.xml"
 _BODY: Final = 9
@@ -39,9 +39,7 @@ def read_docx(file: SourceFile) -> Iterator[Item]:
     Charts, notes, comments, and each different header and footer follow the text.
     """
     with open_package(file) as package:
-        main = next(
-            (path for kind, path in relations(package, "").values() if kind == "officeDocument"), _MAIN
-        )
+        main = main_part(package, _MAIN)
         metadata, title = core_properties(package, "docProps/core.xml")
         writer = TextWriter()
         body = _Body(writer, _levels(package))

@@ -1,4 +1,4 @@
-"""What a PDF has besides its pages: comments on them, the data of XFA forms, and attached files."""
+"""Parts of a PDF outside the text of its pages: comments, data of XFA forms, and attached files."""
 
 from __future__ import annotations
 
