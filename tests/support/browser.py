@@ -129,10 +129,13 @@ class Browser:
         return found["result"].get("value")
 
     def wait(self, script: str, seconds: float = 60) -> None:
-        """Until it is true."""
+        """Until it is true. Raises BrowserStuck if it does not become true and the browser draws no frame."""
         until = time.monotonic() + seconds
         while not self.value(script):
-            assert time.monotonic() < until, f"{script} did not come true; {self.problems}"
+            if time.monotonic() >= until:
+                if not self.draw():
+                    raise self._give_up(f"it draws no frame, and {script} did not come true")
+                raise AssertionError(f"{script} did not come true; {self.problems}")
             time.sleep(0.05)
 
     def type(self, text: str) -> None:
@@ -164,12 +167,13 @@ class Browser:
                 raise self._give_up("it loses what is dropped on it")
         self.value("delete window.wasDropped")
 
-    def draw(self) -> None:
-        """Waits for a frame, or a second: a browser on a busy machine may draw none while nothing changes."""
-        self.value(
+    def draw(self) -> bool:
+        """Wait for a frame, at most a second; return whether there was one. A busy browser may draw none."""
+        drawn = self.value(
             "new Promise((done) => { requestAnimationFrame(() => requestAnimationFrame(() => done(1)));"
             " setTimeout(() => done(0), 1000); })"
         )
+        return bool(drawn)
 
     def picture(self, path: Path) -> None:
         """Write a screenshot to a file, unless `takes_pictures` is False."""
