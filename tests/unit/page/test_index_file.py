@@ -64,8 +64,8 @@ def test_every_view_works_without_a_server(
     page.value("document.querySelector('#columns article h4 a').click()")
     page.wait("document.getElementById('reader').open")
     page.press("Escape", 27)
-    page.wait("!document.getElementById('reader').open")
-    page.draw()  # closing is a step in the history, which must have ended before the next one
+    # Closing is a step back in the history, which must have ended before the next step.
+    page.wait("!document.getElementById('reader').open && !location.hash.includes('document=')")
     page.value("document.getElementById('to-graph').click()")
     page.wait("!!panel?.view")
     paint(page)
