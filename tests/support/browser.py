@@ -43,6 +43,9 @@ os.execv(sys.argv[3], sys.argv[3:])
 """
 """The browser listens at descriptor 3 and speaks at 4."""
 
+REPLACED = ("navigated or closed", "Cannot find default execution context", "context was destroyed")
+"""What the browser says of a script when another page takes the place of the one that it runs in."""
+
 
 class BrowserStuck(Exception):
     """The browser itself answers nothing or loses what is done: the test is run again with a new one."""
@@ -131,12 +134,20 @@ class Browser:
     def wait(self, script: str, seconds: float = 60) -> None:
         """Until it is true. Raises BrowserStuck if it does not become true and the browser draws no frame."""
         until = time.monotonic() + seconds
-        while not self.value(script):
+        while not self._holds(script):
             if time.monotonic() >= until:
                 if not self.draw():
                     raise self._give_up(f"it draws no frame, and {script} did not come true")
                 raise AssertionError(f"{script} did not come true; {self.problems}")
             time.sleep(0.05)
+
+    def _holds(self, script: str) -> bool:
+        try:
+            return bool(self.value(script))
+        except AssertionError as error:
+            if any(part in str(error) for part in REPLACED):  # ask the next page
+                return False
+            raise
 
     def type(self, text: str) -> None:
         """As a keyboard does."""

@@ -27,6 +27,11 @@ class Window:
             self._found.takes_pictures = bool(os.environ.get("KETRAG_PICTURES"))
         return self._found
 
+    def replace(self) -> None:
+        """The next test gets another browser."""
+        self.close()
+        self._found = None
+
     def close(self) -> None:
         self._open.close()
 
@@ -39,7 +44,9 @@ def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Window]:
 
 
 @pytest.fixture
-def page(window: Window) -> Browser:
+def page(window: Window, request: pytest.FixtureRequest) -> Browser:
+    if getattr(request.node, "execution_count", 1) > 1:  # it failed before: maybe because of the browser
+        window.replace()
     found = window.browser()
     found.go("about:blank")
     found.problems.clear()

@@ -74,6 +74,11 @@ _known: dict[bytes, DocumentTotals] = {}
 """Totals of the tables that this process read or changed last, under the token of their documents."""
 
 
+def _remember(token: bytes, totals: DocumentTotals) -> None:
+    _known.clear()  # cache only one list
+    _known[token] = totals
+
+
 class DocumentTable(SourceTable):
     """The part of the open tables that holds documents.
 
@@ -208,31 +213,33 @@ class DocumentTable(SourceTable):
 
     def set_totals(self, totals: DocumentTotals) -> None:
         """Cache the totals of the current documents."""
-        _known.clear()  # cache only one list
-        _known[self._token()] = totals
+        _remember(self._token(), totals)
 
     def _totals(self) -> DocumentTotals:
-        if self._token() not in _known:
+        found = _known.get(self._token())  # one look: another thread may replace what is cached at any time
+        if found is None:
             _known.clear()  # free the old list first
-            self.set_totals(self._read_totals())
-        return _known[self._token()]
+            token, found = self._read_totals()
+            _remember(token, found)
+        return found
 
-    def _read_totals(self) -> DocumentTotals:
+    def _read_totals(self) -> tuple[bytes, DocumentTotals]:
+        """Return the totals, and the token of the documents that they belong to."""
         query = (
             "SELECT count(*), sum(typeof(content) = 'blob' AND length(content) = ?), coalesce(sum(chars), 0),"
-            " group_concat(content, '')"
+            " group_concat(content, ''), (SELECT token FROM document_state)"
             " FROM (SELECT content, chars FROM documents ORDER BY source, place)"
         )
         # The hashes are fetched as one concatenated blob: fetching a row per hash takes three times as long.
         before, self._db.text_factory = self._db.text_factory, bytes
         try:
-            count, valid, characters, data = self._db.execute(query, (HASH_BYTES,)).fetchone()
+            count, valid, characters, data, token = self._db.execute(query, (HASH_BYTES,)).fetchone()
         finally:
             self._db.text_factory = before
         if count and (valid != count or len(data) != HASH_BYTES * count):
             raise tables_damaged(self.path, "the hash of a document is invalid")
         hashes = data or b""
-        return DocumentTotals(hashes, fingerprint_of(hashes), int(characters))
+        return token, DocumentTotals(hashes, fingerprint_of(hashes), int(characters))
 
     def _mark_changed(self) -> None:
         """Replace the token because documents change; runs in the caller's transaction."""

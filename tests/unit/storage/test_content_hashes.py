@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -36,7 +38,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     counted: list[int] = []
     read = DocumentTable._read_totals
 
-    def counting(self: DocumentTable) -> DocumentTotals:
+    def counting(self: DocumentTable) -> tuple[bytes, DocumentTotals]:
         counted.append(1)
         return read(self)
 
@@ -87,6 +89,27 @@ def test_what_was_undone_or_is_in_another_file_is_not_returned(tmp_path: Path) -
         assert found(tables) == wanted("ice", "ship")
         with pytest.raises(ValueError, match="read-only"):
             tables.contents()[0, 0] = 1
+
+
+def test_threads_that_read_different_files_do_not_disturb_each_other(tmp_path: Path) -> None:
+    """What one thread caches may be replaced by another before it is used."""
+    names = [f"{number}.sqlite" for number in range(4)]
+    for name in names:
+        with made(tmp_path / name) as tables, tables.transaction():
+            put(tables, name)
+
+    def read(name: str) -> list[list[str]]:
+        with Tables(tmp_path / name) as tables:
+            return [found(tables) for _ in range(300)]
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(len(names)) as pool:
+            for name, each in zip(names, pool.map(read, names), strict=True):
+                assert each == [wanted("ice", "ship", name)] * 300
+    finally:
+        sys.setswitchinterval(before)
 
 
 @pytest.mark.parametrize("sql", ["DELETE FROM document_state", "INSERT INTO document_state VALUES (x'00')"])

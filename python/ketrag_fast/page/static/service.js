@@ -37,9 +37,10 @@ async function request(path, options, type) {
     if (error.name === "AbortError") throw error;
     throw new Refused("The service does not answer. Check that it is running, then try again.", "unreachable");
   }
-  if (reply.ok) { showSignedIn(token); return reply; }
+  const current = sessionStorage.getItem("token") === token; // not a late reply to what was asked with another token
+  if (reply.ok) { if (current) showSignedIn(token); return reply; }
   const said = await reply.json().catch(() => ({ message: reply.statusText }));
-  if (reply.status === 401) showSignIn(token ? "This token is not accepted. It may be misspelt, or has been withdrawn." : "");
+  if (reply.status === 401 && current) showSignIn(token ? "This token is not accepted. It may be misspelt, or has been withdrawn." : "");
   const wait = Number(reply.headers.get("Retry-After")) || 0;
   const text = [said.message, said.hint, wait && `Try again in ${wait} s`].filter(Boolean).map(sentence).join(" ");
   throw new Refused(text, said.code || (said.error || {}).code, wait);

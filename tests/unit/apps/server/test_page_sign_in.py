@@ -73,6 +73,38 @@ def test_a_token_that_is_withdrawn_locks_the_page(folder: Path, page: Browser) -
         assert page.value("location.hash") == "#documents"
 
 
+HELD = """
+(() => { const own = window.fetch; window.fetch = async (path, options) => {
+  const reply = await own(path, options);
+  await new Promise((done) => { window.release = done; });
+  window.fetch = own;
+  return reply;
+}; window.late = call('/v1/indexes').then(() => 'read', (error) => error.message); })()
+"""
+
+
+@pytest.mark.parametrize("accepted", [True, False])
+def test_a_late_reply_to_another_token_changes_nothing(folder: Path, page: Browser, accepted: bool) -> None:
+    with running(folder, token=TOKEN) as service:
+        page.go("about:blank")
+        page.go(service.url)
+        sign_in(page, TOKEN)
+        page.wait("document.getElementById('about').textContent.includes('4 documents')")
+        if not accepted:
+            page.value("sessionStorage.setItem('token', 'withdrawn')")
+        page.value(HELD)
+        page.wait("window.release !== undefined")
+        if accepted:
+            page.value("showSignIn('')")
+        else:
+            page.value(f"sessionStorage.setItem('token', {TOKEN!r})")
+        page.value("window.release()")
+        page.wait("window.late.then((said) => { window.said = said; return true; })")
+        assert (page.value("window.said") == "read") == accepted
+        assert page.value("document.getElementById('sign-in').hidden") == (not accepted)
+        assert page.value("document.body.classList.contains('locked')") == accepted
+
+
 ABILITIES = """
 (() => { const own = call; call = async (path, ...more) => {
   const reply = await own(path, ...more);

@@ -191,6 +191,7 @@ def test_themes_without_a_server(folder: Path, page: Browser, tmp_path: Path) ->
     page.value("document.querySelector('.quote a').click()")
     page.wait("document.getElementById('reader').open")
     page.press("Escape", 27)
+    page.wait("!document.getElementById('reader').open && !location.hash.includes('document=')")
     page.value("document.querySelector('.inside > p a').click()")
     page.wait("document.getElementById('documents-about').textContent.includes('of this theme')")
     assert len(texts(page, "#documents-table tbody tr")) == theme.document_count
