@@ -102,7 +102,7 @@ def run_python(area: str, only: list[str], most: int, seed: int) -> tuple[int, l
         "source_paths": ["ketrag_fast"],
         "only_mutate": [f"ketrag_fast/{one}" for one in modules.split(",")],
         "also_copy": ["examples"],
-        "pytest_add_cli_args": ["-p", "no:cacheprovider"],
+        "pytest_add_cli_args": ["-p", "no:cacheprovider", "-p", "pytest_rerunfailures"],
         "pytest_add_cli_args_test_selection": [f"tests/{name}" for name in tests],
         "process_isolation": "forkserver",  # threads of the core do not survive a fork
         "timeout_constant": 20.0,
