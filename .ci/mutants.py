@@ -37,7 +37,7 @@ AREAS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     ),
     "unchanged": ("building/unchanged.py", ("unit/building/test_unchanged.py",)),
     "indexes": (
-        "index/indexes.py,query/shards.py",
+        "index/indexes.py,index/part_ranking.py,index/merged_results.py,query/shards.py",
         (
             "index/test_several_indexes.py",
             "index/test_indexes.py",

@@ -14,7 +14,7 @@ import pytest
 from ketrag_fast import Document, Index, Settings
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import DeadlineExceeded, ModeUnavailable
-from ketrag_fast.index import indexes, querying
+from ketrag_fast.index import part_ranking, querying
 from ketrag_fast.index import parts as module
 from ketrag_fast.index.indexes import Indexes
 from ketrag_fast.types import Lazy
@@ -142,7 +142,7 @@ def test_a_late_ranking_leaves_its_index_out(
 
     monkeypatch.setattr(module, work, late)
     if work == "build_contexts":  # passages of all indexes together are late, too
-        monkeypatch.setattr(indexes, work, late)
+        monkeypatch.setattr(part_ranking, work, late)
     both = Indexes({"north": north, "south": south})
     newest = work == "run_plan"  # such passages are ranked in each index
     context = both.retrieve(QUESTION, mode="bm25", newest=newest)
@@ -293,7 +293,7 @@ def test_passages_printed_together_equal_those_printed_by_each_index(
     def late(*_: Any) -> Any:
         raise DeadlineExceeded("too late")
 
-    monkeypatch.setattr(indexes._core, "print_shards", late)
+    monkeypatch.setattr(part_ranking._core, "print_shards", late)
     for context in together:
         expected = both.retrieve(context.question, mode=mode, **fields)
         assert isinstance(context.passages, Lazy) and not isinstance(expected.passages, Lazy)
