@@ -179,7 +179,7 @@ def _run_mutmut(only: list[str], most: int, seed: int) -> tuple[int, list[str]]:
 
     def register_later(process: int, seconds: float) -> None:
         """Leave the limit to the processor's seconds, as other programs may have the processor."""
-        register(process, 10 * seconds)
+        register(process, min(10 * seconds, 300.0))
 
     isolation.register_timeout = register_later
     mutmut.collect_source_file_mutation_data = sample

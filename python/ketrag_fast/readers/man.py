@@ -87,7 +87,7 @@ class _Page:
 
     def _request(self, request: str, arguments: list[str]) -> None:
         if request in ("TH", "Dt") and len(arguments) > 1:
-            self._title = f"{arguments[0].lower()}({arguments[1]})"
+            self._title = _plain(f"{arguments[0].lower()}({arguments[1]})")
         elif request in _HEADINGS:
             self._end()
             self._level = _HEADINGS[request]
@@ -118,7 +118,10 @@ class _Page:
 
     def _end(self) -> None:
         """Write the paragraph that has been collected."""
-        self._out.paragraph(("\n" if self._verbatim else " ").join(self._parts), level=self._level)
+        if self._verbatim and self._level is None:
+            self._out.verbatim("\n".join(self._parts))
+        else:
+            self._out.paragraph(" ".join(self._parts), level=self._level)
         self._parts.clear()
         self._level = None
 

@@ -37,6 +37,13 @@ class TextWriter:
             self.headings.append(Heading(start, level, plain))
         return start
 
+    def verbatim(self, text: str) -> None:
+        """Add lines as they are, without blanks at their ends and without empty lines around them."""
+        lines = "\n".join(line.rstrip() for line in text.split("\n")).strip("\n")
+        if lines:
+            self._begin("\n\n")
+            self._put(lines)
+
     @staticmethod
     def plain(text: str) -> str:
         """Return the text as `paragraph` writes it: lines stripped, no empty lines at both ends."""

@@ -40,7 +40,7 @@ def test_a_man_page() -> None:
     assert found.title == "ls(1)"
     assert found.text == (
         "NAME\n\nls - list directory contents\n\nDESCRIPTION\n\nList information about files (the current).\n\n"  # noqa: E501
-        "Next.\n\n-a, --all\n\ndo not ignore\n\nSee also\n\nls(1), “quoted”\n\nx = 1\ny\n\nend\\"
+        "Next.\n\n-a, --all\n\ndo not ignore\n\nSee also\n\nls(1), “quoted”\n\nx  =  1\n    y\n\nend\\"
     )
     paths = [value for value, _ in at(found, "heading")]
     assert paths == [["NAME"], ["DESCRIPTION"], ["DESCRIPTION", "See also"]]
@@ -50,6 +50,8 @@ def test_a_man_page() -> None:
         b".Dd May 6, 2024\n.Dt CAT 1\n.Os\n.Sh NAME\n.Nm cat\n.Nd concatenate\n.Sh SYNOPSIS\n.Nm\n.Op Fl a\n"
     )
     found = read_one("cat.1", mdoc)
+    escaped = read_one("git-add.1", b'.TH "GIT\\-ADD" "1"\n.SH NAME\ngit\\-add\n')
+    assert (escaped.title, escaped.text) == ("git-add(1)", "NAME\n\ngit-add")
     assert (found.title, found.text) == ("cat(1)", "NAME\n\ncat concatenate\n\nSYNOPSIS\n\ncat Fl a")
     assert read_one("notes.1", b"Plain notes.").text == "Plain notes."
 

@@ -46,7 +46,8 @@ class Stats(Command):
 
             shown = {name: value for name, value in data.items() if name != "schema"}
             shown["endpoints"] = [Endpoint(**row).sentence() for row in data["endpoints"]]
-            output.write("\n".join(_lines(shown if self.verbose else _brief(shown), "")))
+            lines = _lines(shown, "", None) if self.verbose else _lines(_brief(shown), "", _SHOWN)
+            output.write("\n".join(lines))
         return 0
 
 
@@ -110,10 +111,7 @@ def _brief(data: Mapping[str, Any]) -> dict[str, Any]:
         elif name == "backends" and isinstance(value, Mapping):
             brief[name] = {key: named for key, named in value.items() if named is not None}
         elif name not in _DETAILS and value is not None and value != {}:
-            brief[name] = value[:_SHOWN] if isinstance(value, list) else value
-    failures = len(data.get("failures") or ())
-    if failures > _SHOWN:
-        brief["failures"] = [*brief["failures"], f"... and {failures - _SHOWN:,} more (--verbose)"]
+            brief[name] = value
     return brief
 
 
@@ -133,14 +131,16 @@ def _stage_line(stage: Any) -> Any:
     return f"{stage['seconds']:,.1f} s, {output.size_text(stage['bytes'])}"
 
 
-def _lines(data: Mapping[str, Any], indent: str) -> Iterator[str]:
+def _lines(data: Mapping[str, Any], indent: str, most: int | None) -> Iterator[str]:
     for name, value in data.items():
         if isinstance(value, Mapping):
             yield f"{indent}{inline(name)}:"
-            yield from _lines(value, indent + "  ")
+            yield from _lines(value, indent + "  ", most)
         elif isinstance(value, (list, tuple)):
             yield f"{indent}{name}: {len(value):,}" if value else f"{indent}{name}: none"
-            yield from (f"{indent}  {_line(entry)}" for entry in value)
+            yield from (f"{indent}  {_line(entry)}" for entry in value[:most])
+            if most is not None and len(value) > most:
+                yield f"{indent}  ... and {len(value) - most:,} more (--verbose)"
         else:
             yield f"{indent}{name}: {_line(value)}"
 

@@ -69,7 +69,7 @@ def test_failures_and_statistics_of_an_index(place: Path) -> None:
     assert "could not be read" not in done.err
     brief = command("stats", cwd=place).out
     assert len(brief.splitlines()) < 45
-    assert "... and 3 more (--verbose)" in brief and "settings:" not in brief
+    assert "failures: 6" in brief and "... and 3 more (--verbose)" in brief and "settings:" not in brief
     whole = command("stats", "--verbose", cwd=place).out
     assert all(f"{number}.docx" in whole for number in range(6))
     lines = whole.splitlines()
