@@ -47,8 +47,9 @@ def read_gzip(file: SourceFile) -> Iterator[Item]:
     inner = replace(file, id=name, data=b"".join(parts), depth=file.depth + 1)
     for item in _member(inner):
         if isinstance(item, Failure) and item.code == MEMBER and item.document == name:
-            item = file.failure(item.message)  # nothing else is in the file
-        yield _prefix_name(item, name, file.id)
+            yield file.failure(item.message)  # nothing else is in the file
+        else:
+            yield _prefix_name(item, name, file.id)
 
 
 def _prefix_name(item: Item, name: str, packed: str) -> Item:

@@ -64,7 +64,7 @@ def read_xml(file: SourceFile) -> Iterator[Item]:
     _check_size(file)
     handler = _Tree()
     with file.open() as stream:
-        parse(iter(lambda: stream.read(_PIECE), b""), handler, "the file")
+        parse(iter(lambda: stream.read(_PIECE), b""), handler, "the file", entities=True)
     if not handler.writer.text():
         yield file.failure("the file has no text")
         return
