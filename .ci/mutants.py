@@ -48,7 +48,10 @@ AREAS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
             "index/test_shards.py::test_a_query_of_function_words",
         ),
     ),
-    "search": ("query/search.py", ("index/test_search.py", "index/test_unnoticed_faults.py")),
+    "search": (
+        "query/search.py",
+        ("index/test_search_exactly.py", "index/test_search.py", "index/test_unnoticed_faults.py"),
+    ),
     "storage": ("storage/*.py", ("unit/storage",)),
     "building": ("building/*.py", ("unit/building", "index/test_update.py", "index/test_unchanged_files.py")),
 }
