@@ -71,7 +71,7 @@ def test_a_limit_is_the_number_of_lines_over_all_documents(tmp_path: Path) -> No
 
 def test_text_without_another_position_has_lines(tmp_path: Path) -> None:
     text = "The first\nline of ice was cold.\n\nThe Fram\nlay\nhere in the cold ice.\n"
-    settings = Settings(chunk_tokens=10, threads=1)
+    settings = Settings(chunk_tokens=12, threads=1)
     with Index.build([Document("a", text)], tmp_path / "index", settings=settings) as index:
         lines = text.split("\n")
         for question, expected in (("first", (1, 2)), ("Fram", (4, 6))):
