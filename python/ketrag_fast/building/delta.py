@@ -35,7 +35,7 @@ from ketrag_fast.storage.document_table import DocumentTotals, Known
 from ketrag_fast.storage.durable import discard_folder, remove_folder
 from ketrag_fast.storage.generation import Generation, open_generation, publish
 from ketrag_fast.storage.layout import SHORT_HASH
-from ketrag_fast.storage.manifest import Manifest, StageRecord
+from ketrag_fast.storage.manifest import UNEMBEDDED, Manifest, StageRecord
 from ketrag_fast.systems.planning import planned_stages
 from ketrag_fast.systems.shared.cutting import cut_rows
 from ketrag_fast.systems.spec.documents import Documents
@@ -86,26 +86,43 @@ class DocumentChanges:
 
 @dataclass(frozen=True, slots=True)
 class _Model:
-    """The fingerprint of an index's model, and the variants of the stages that depend on the model."""
+    """The model of an index.
+
+    Attributes:
+        fingerprint: Its fingerprint.
+        variants: The variants of the stages that depend on it, if all vectors are computed.
+        with_placeholders: The same if some are not.
+    """
 
     fingerprint: str
     variants: Mapping[str, str]
+    with_placeholders: Mapping[str, str]
 
 
 class Deltas:
     """Changes of one index by deltas; see `start_deltas`."""
 
-    def __init__(self, build: Build, base: Generation, stages: Sequence[Stage], model: _Model | None) -> None:
+    def __init__(
+        self,
+        build: Build,
+        base: Generation,
+        stages: Sequence[Stage],
+        model: _Model | None,
+        has_placeholders: bool,
+    ) -> None:
         self._build = build
         self._layout, self._tables, self._settings = build.layout, build.tables, build.settings
         self._base = base
         self._stages = stages
         self._names = tuple(stage.name for stage in stages)
         self._model = model
+        self._has_placeholders = has_placeholders
         self._contents = build.tables.content_bytes()
         self._characters = build.tables.characters()
         self._source: VectorSource | None = None
         """The model that encoded new documents, closed."""
+        self._unembedded = 0
+        """Passages of the delta that was written whose vectors are not computed yet."""
 
     def change_documents(self, change: Change) -> BuildReport | None:
         """Publish a change by documents and ids as a delta.
@@ -139,7 +156,7 @@ class Deltas:
 
         Returns None if the index must be computed as a whole, also if its arrays are damaged.
         """
-        if not (read.added or read.updated or read.removed):
+        if not (read.added or read.updated or read.removed or self.can_complete):
             return None  # a build without changes folds the delta
         try:
             changed = self.difference()
@@ -147,6 +164,11 @@ class Deltas:
         except IndexDamaged:
             return None
         return None if record is None else self._report(read, record)
+
+    @property
+    def can_complete(self) -> bool:
+        """Whether an update before a query can replace placeholders by vectors."""
+        return self._has_placeholders and self._build.is_refresh and not self._build.words_only
 
     def _report(self, read: Ingested, record: StageRecord | None) -> BuildReport:
         """Publish a delta, if one was written, and report what was changed."""
@@ -296,6 +318,15 @@ class Deltas:
         `fingerprint` returns that of the tables.
         """
         start, settings = time.monotonic(), self._settings
+        unembedded: Unembedded | None = None
+        if self._has_placeholders:
+            from ketrag_fast.building.placeholders import PORTION, Unembedded
+
+            unembedded = Unembedded(self._base, changed.gone)
+            if not self._build.words_only:
+                rows = unembedded.take(self._tables, PORTION if self._build.is_refresh else None)
+                gone, coming = changed.gone.union(rows.values()), {**changed.new, **rows}
+                changed = replace(changed, gone=gone, new=coming)
         known = self._tables.known(changed.new)
         new = sorted(changed.new, key=lambda name: (changed.new[name], known[name].source, known[name].place))
         documents = Documents.of(self._tables, new, cut=settings.cut == "sentences")
@@ -310,12 +341,15 @@ class Deltas:
             lines="unit_lines" in published,
         )
         encoded: Mapping[str, NDArray[Any]] = {}
+        self._unembedded = 0 if unembedded is None else unembedded.count
         if self._model is not None:
-            from ketrag_fast.systems.shared.vectors import encode_new  # it imports NumPy
+            from ketrag_fast.systems.shared.vectors import count_placeholders, encode_new  # they import NumPy
 
             with _open_source(self._build) as self._source:
                 model = replace(context, model=self._source)
                 encoded = encode_new(documents, cut.arrays(keep=True), settings, model)
+            if self._build.words_only:
+                self._unembedded += count_placeholders(encoded)
         found = patches_of(
             {stage: self._base.stages[stage] for stage in self._names},
             sorted(changed.gone),
@@ -327,7 +361,9 @@ class Deltas:
         if found is None or self._lost_metadata(found, changed):
             return None
         documents_now = fingerprint()
-        arrays = delta_arrays(found, _fingerprints(self._stages, settings, documents_now, self._model))
+        is_whole = not self._unembedded
+        fingerprints = _fingerprints(self._stages, settings, documents_now, self._model, is_whole)
+        arrays = delta_arrays(found, fingerprints)
         folder = self._layout.work / DELTA
         remove_folder(folder)  # of a build that was killed
         seconds = time.monotonic() - start
@@ -349,6 +385,10 @@ class Deltas:
         count = len(self._contents) // HASH_BYTES - len(changed.gone) + len(changed.new)
         return sizes.get("units.document_metadata_blob") == len("{}") * count
 
+    def _about(self, record: StageRecord) -> dict[str, Any]:
+        about = {"count": self._tables.count(), "fingerprint": record.fingerprint}
+        return {**about, UNEMBEDDED: self._unembedded} if self._unembedded else about
+
     def publish(self, record: StageRecord) -> Manifest:
         """Publish a delta that was written."""
         base, folder, levels = self._base, self._layout.work / DELTA, self._behind()
@@ -362,7 +402,7 @@ class Deltas:
             self._layout,
             [*parts, (folder, record)],
             settings=build_settings(self._settings),
-            documents={"count": self._tables.count(), "fingerprint": record.fingerprint},
+            documents=self._about(record),
             version=base.manifest.version,
             models=base.manifest.models,
         )
@@ -403,16 +443,18 @@ def start_deltas(build: Build, least: int | None = None) -> Deltas | None:
     elif any(stage.look is not None or stage.variant is not None for stage in stages):
         return None
     stored = {name: published.stages[name].fingerprint for name in names}
-    if _fingerprints(stages, settings, documents, model) != stored:
+    is_whole = _fingerprints(stages, settings, documents, model) == stored
+    if not is_whole and (model is None or _fingerprints(stages, settings, documents, model, False) != stored):
         return None  # other versions or settings computed the published arrays
     if base.verify != settings.verify:  # builders open without checksums
         base = open_generation(base.folder, settings.verify)
-    return Deltas(build, base, stages, model)
+    return Deltas(build, base, stages, model, not is_whole)
 
 
 def _open_source(build: Build) -> AbstractContextManager[VectorSource | None]:
     settings = build.settings
-    return source_of(settings, build.layout, SpendingLimit(settings.limit_usd), build.trust)
+    limit = SpendingLimit(settings.limit_usd)
+    return source_of(settings, build.layout, limit, build.trust, build.words_only)
 
 
 def _known_model(build: Build, base: Generation) -> _Model | None:
@@ -422,16 +464,26 @@ def _known_model(build: Build, base: Generation) -> _Model | None:
             return None
         if base.manifest.models.get("embedder", {}).get("fingerprint") != source.fingerprint:
             return None
-        return _Model(source.fingerprint, {"sentence_vectors": "pooled" if source.pools_spans else ""})
+        from ketrag_fast.models.embedders.placeholders import PlaceholderSource
+        from ketrag_fast.systems.shared.vectors import way_of
+
+        variants = [
+            {"vectors": variant, "sentence_vectors": way_of(source, variant)}
+            for variant in ("", PlaceholderSource.variant)
+        ]
+        return _Model(source.fingerprint, *variants)
 
 
 def _fingerprints(
-    stages: Sequence[Stage], settings: Any, documents: str, model: _Model | None
+    stages: Sequence[Stage], settings: Any, documents: str, model: _Model | None, is_whole: bool = True
 ) -> dict[str, str]:
+    variants: Mapping[str, str] = {}
+    if model is not None:
+        variants = model.variants if is_whole else model.with_placeholders
     found = {DOCUMENTS: documents}
     for stage in stages:
         own = fingerprint_of(stage, settings, found, None if model is None else model.fingerprint)
-        variant = "" if model is None else model.variants.get(stage.name, "")
+        variant = variants.get(stage.name, "")
         found[stage.slot] = text_digest([own, variant]) if variant else own
     return {stage.name: found[stage.slot] for stage in stages}
 

@@ -87,11 +87,12 @@ def require_some_mode(settings: Settings) -> None:
 
 @contextmanager
 def source_of(
-    settings: Settings, layout: Layout, limit: SpendingLimit, trust: Trust
+    settings: Settings, layout: Layout, limit: SpendingLimit, trust: Trust, words_only: bool = False
 ) -> Iterator[VectorSource | None]:
     """Open the embedding model of the settings; None for the built-in vectors.
 
-    It is loaded on first use, which raises EndpointNotConfirmed if `trust` does not allow its endpoint.
+    It is loaded on first use, which raises EndpointNotConfirmed if `trust` does not allow its endpoint. With
+    `words_only`, it is not used: new texts get placeholders.
     """
     if not has_model(settings):
         yield None
@@ -102,6 +103,12 @@ def source_of(
     spec = spec_here(settings.embedder, layout)
     parse(spec)  # before a folder is made
     layout.work.mkdir(parents=True, exist_ok=True)
+    if words_only:
+        from ketrag_fast.models.embedders.placeholders import PlaceholderSource
+
+        with PlaceholderSource(spec, options_of(settings, limit), layout.tables, layout.work) as source:
+            yield source
+        return
     permit = partial(trust.require, "embedder", spec, "the text of the documents")
     with VectorSource(spec, options_of(settings, limit), layout.tables, layout.work, permit) as source:
         yield source

@@ -79,6 +79,7 @@ class BuildOptions:
         changed: The known files that may have changed, if the caller has looked; else all are looked up.
         thorough: Compare the contents of all files, and not only of those whose size or times differ.
         vectors_of: A generation of another index whose vectors of the same texts are reused.
+        words_only: Do not use the embedding model; new texts get placeholders until another build.
     """
 
     others: Others = "read"
@@ -94,6 +95,7 @@ class BuildOptions:
     changed: Sequence[RowKey] | None = None
     thorough: bool = False
     vectors_of: Generation | None = None
+    words_only: bool = False
 
     @property
     def may_be_delta(self) -> bool:
@@ -147,6 +149,8 @@ def build(
                 callback=Limited(progress, resolved.settings.limit_seconds, start),
                 start=start,
                 vectors_of=None if options.vectors_of is None else (options.vectors_of,),
+                words_only=options.words_only,
+                is_refresh=options.refresh,
             )
             wanted = Change(
                 *(listed, options.others, options.remove, options.where, options.purge, options.thorough)
@@ -170,7 +174,9 @@ def build(
                 read = _read_sources(work, beginning, options.rebuild, has_deltas=deltas is not None)
                 read.warnings += noted
                 base = work.base
-                if options.refresh and base and base.manifest.documents["fingerprint"] == read.fingerprint:
+                is_same = base is not None and base.manifest.documents["fingerprint"] == read.fingerprint
+                is_whole = options.words_only or base is None or not base.manifest.unembedded
+                if options.refresh and base is not None and is_same and is_whole:
                     seconds, warnings = time.monotonic() - start, tuple(read.warnings)
                     report = read.report(base.manifest, changed=False, warnings=warnings, seconds=seconds)
                     remember(tables, report)

@@ -40,7 +40,7 @@ from ketrag_fast.storage.delta import DELTAS
 from ketrag_fast.storage.durable import discard_contents
 from ketrag_fast.storage.generation import Generation, current_number, drop_damaged, publish
 from ketrag_fast.storage.layout import Layout
-from ketrag_fast.storage.manifest import Manifest, StageRecord, content_digest
+from ketrag_fast.storage.manifest import UNEMBEDDED, Manifest, StageRecord, content_digest
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.planning import Planner, planned_stages
 from ketrag_fast.systems.registry import registry
@@ -74,7 +74,10 @@ class Build:
         rerun: Names of stages that are run even if `base` has them.
         ahead: Work that stages began while the sources were read, by name of the stage.
         parts: Generations of merged indexes, whose arrays are reused if there is no `base`.
-        vectors_of: Generations whose vectors are reused by text; by default `base`, or else `parts`.
+        vectors_of: Generations whose vectors are reused by text, with their placeholders; by default
+            `base`, or else `parts`, without.
+        words_only: Whether texts without known vectors get placeholders.
+        is_refresh: Whether only what has changed is indexed, without folding a delta.
         source: The embedding model, within `opened`.
         reading: The reader of the core chunks, within `opened`.
         planned: The stages in order, within `opened`.
@@ -95,6 +98,8 @@ class Build:
     ahead: Mapping[str, Ahead] = field(default_factory=dict)
     parts: Sequence[Generation] = ()
     vectors_of: Sequence[Generation] | None = None
+    words_only: bool = False
+    is_refresh: bool = False
     source: VectorSource | None = None
     reading: Reading | None = None
     planned: Sequence[Stage] = ()
@@ -103,6 +108,8 @@ class Build:
     _damaged: set[str] = field(default_factory=set)
     """Stages of `base` with altered files."""
     _sizes: Sizes = field(default_factory=dict)
+    _unembedded: int = 0
+    """Passages with a placeholder in place of a vector."""
 
     @property
     def settings(self) -> Settings:
@@ -116,7 +123,7 @@ class Build:
         self.trust.require_files({**self.settings.given, **unread})
         limit = SpendingLimit(self.settings.limit_usd)
         with (
-            source_of(self.settings, self.layout, limit, self.trust) as self.source,
+            source_of(self.settings, self.layout, limit, self.trust, self.words_only) as self.source,
             open_reading(self.settings, self.layout, self.reads, self.callback, limit) as self.reading,
         ):
             self.planned = planned_stages(self.stages, self.settings, self.reading is not None)
@@ -130,7 +137,9 @@ class Build:
         records = {name: record for name, (_, record) in done.items()}
         reports = [StageReport(one.name, one.how, one.record().seconds, one.record().bytes) for one in kept]
         self._list_failures(read)
-        about = {"count": read.documents, "fingerprint": read.fingerprint}
+        about: dict[str, Any] = {"count": read.documents, "fingerprint": read.fingerprint}
+        if self._unembedded:
+            about[UNEMBEDDED] = self._unembedded
         manifest = self._equal_generation(reports, about)
         changed = manifest is None
         if manifest is None:
@@ -239,6 +248,11 @@ class Build:
             del arrays  # else the arrays would stay through the next stage
             if output.how == "ran" and meter.finish() is False:
                 raise Cancelled(f"stopped after the stage {stage.name}")
+        if self.words_only and "vectors" in outputs:
+            from ketrag_fast.systems.shared.vectors import passages_without_vectors
+
+            found = [outputs[name] for name in ("units", "vectors", "sentence_vectors")]
+            self._unembedded = int(passages_without_vectors(*found).sum())
         if isinstance(before, Before):
             self._damaged.update(before.damaged())
         return done
@@ -315,7 +329,8 @@ class Build:
             for one in generations
             if one.manifest.models.get("embedder", {}).get("fingerprint") == mark and _has_vectors(one, full)
         ]
-        return Published([one.stages for one in found]) if found else None
+        takes_placeholders = self.vectors_of is not None
+        return Published([one.stages for one in found], takes_placeholders) if found else None
 
     def _end(self) -> None:
         """Remove what the build left in `work/`."""

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ketrag_fast.index.state import IndexState
 
 Refresh = Literal["auto", "always", "never"]
+Step = Literal["words", "all"]
+"""A step of an update: without computing vectors, or with."""
 QUICK: Final = 2.0
 """Maximum predicted seconds of an update that runs before a query is answered."""
 LOOK: Final = 3.0
@@ -59,7 +61,9 @@ class Freshness:
         updated: Whether the changes have been indexed.
         reason: Why changes have not been indexed, or why sources may not be read; None if there is no reason.
         files: Paths of the changed and added files, if they have not been indexed.
-        is_pending: Whether the changes can be indexed, but not before an answer.
+        is_pending: Whether the changes can be indexed, or vectors computed, but not before an answer.
+        unembedded: The number of passages that are found by their words only, because their vectors are not
+            computed yet.
 
     Examples:
         >>> index.freshen().changes
@@ -75,6 +79,7 @@ class Freshness:
     reason: str | None = None
     files: tuple[str, ...] = ()
     is_pending: bool = False
+    unembedded: int = 0
 
     @property
     def changes(self) -> int:
@@ -84,17 +89,22 @@ class Freshness:
     @property
     def line(self) -> str | None:
         """The message that commands print; None if the index is up to date."""
-        if self.updated or not (self.changes or self.missing or self.reason):
+        if self.updated and not self.unembedded:
             return None
-        parts = []
-        if self.changes:
-            from ketrag_fast.types.wording import counted
+        if not (self.changes or self.missing or self.reason or self.unembedded):
+            return None
+        from ketrag_fast.types.wording import counted
 
+        parts = []
+        if self.changes and not self.updated:
             named = f" ({first_names(self.files)})" if self.files else ""
             parts.append(f"{counted(self.changes, 'file')} changed since the index was built{named}")
-        if self.missing:
+        if self.missing and not self.updated:
             names = ", ".join(self.missing[:_NAMED])
             parts.append(f"{names} cannot be found: its documents stay in the index")
+        if self.unembedded:
+            passages = counted(self.unembedded, "passage")
+            parts.append(f"{passages} without a vector yet, found by words only (`ketrag index` computes it)")
         if self.reason is not None:
             parts.append(self.reason)
         return "; ".join(parts)
@@ -158,7 +168,7 @@ def freshen_state(state: IndexState, how: Refresh | None, every: float) -> Fresh
         earlier: Freshness = state.checked[1]
         return earlier
     how = how or state.opened.settings.refresh
-    found = freshen(state.path, how, state.settings)
+    found = freshen(state.path, how, state.settings, state.opened.generation.manifest.unembedded)
     if found.reason != BEHIND:  # files that are stored stay unindexed until they are published
         state.unindexed = () if found.updated else found.files
     if found.updated or (
@@ -171,41 +181,43 @@ def freshen_state(state: IndexState, how: Refresh | None, every: float) -> Fresh
     return found
 
 
-def freshen(folder: Path, how: Refresh, settings: Settings) -> Freshness:
+def freshen(folder: Path, how: Refresh, settings: Settings, unembedded: int = 0) -> Freshness:
     """Check the sources for changes, and index the changes: always, or only if that is quick.
 
     The index is not changed if another process is changing it, if it cannot be written, or if a source has
-    lost most of its files.
+    lost most of its files. If computing vectors is not quick, or sends texts to an endpoint, the words of the
+    changes are indexed without. `unembedded` is the number of passages of which that is true now.
     """
     if how == "never":
-        return Freshness()
+        return Freshness(unembedded=unembedded)
     looked = _look(folder, how)
     if looked is None:
         return Freshness(reason="looking up its files takes too long: does a disk or a server not answer?")
     changes, stored = looked
     if changes is None:
-        return Freshness()
-    found = _described(changes)
+        return Freshness(unembedded=unembedded)
+    found = replace(_described(changes), unembedded=unembedded)
     if changes.is_behind and not found.changes:
         return replace(found, reason=BEHIND, is_pending=True)
     if changes.uncompared:
         found = replace(found, reason=_uncompared(changes.uncompared), is_pending=True)
-    if not changes.keys and (not changes.needs_all or changes.uncompared):  # a build would compare them all
+    is_same = not changes.keys and (not changes.needs_all or changes.uncompared)  # a build compares them all
+    if is_same and (not unembedded or changes.uncompared):
         return found
-    reason, is_pending = None, False
+    reason, is_pending, steps = None, False, _steps(folder, how, changes, stored, unembedded)
+    if is_same and not any(step == "all" for step in steps):
+        return replace(found, is_pending=True)
     if found.emptied:
         named = ", ".join(found.emptied[:_NAMED])
         reason = f"most files of {named} are gone: is a disk missing? `ketrag index` removes their documents"
-    elif how == "auto" and is_update_slow(Layout(folder)):
+    elif how == "auto" and is_update_slow(Layout(folder)) and steps != ("words",):
         reason = _TOO_SLOW
-    elif how == "auto" and not _is_quick(folder, changes, stored):
+    elif not steps:
         reason, is_pending = "--fresh indexes them first", _is_local(stored)
     if reason is None:
-        reason = _update(folder, settings, changes, LONGEST if how == "auto" else None)
+        return _run_steps(folder, settings, changes, found, steps, how)
     if reason == _TOO_SLOW:  # a service finishes it behind its answers
         is_pending = _is_local(stored)
-    if reason is None:
-        return replace(found, updated=True, files=())
     is_pending |= bool(changes.uncompared)
     return replace(found, reason=reason if found.changes else found.reason, is_pending=is_pending)
 
@@ -239,28 +251,42 @@ _PER_FILE: Final = 50e-6
 process, and a comparison of all files for each of them. Measured on 10,000 notes of 0.8 kB; twice or half of
 them moves the limit of an update before a query, but changes no answer.
 """
+_PASSAGE: Final = 1_000
+"""Bytes of a passage without a vector, for the prediction of the time to compute it."""
 _DELTA: Final = frozenset(
     ("units", "links", "vectors", "unit_search", "sentence_vectors", "delta", "delta_before")
 )
 """The stages that a delta changes; an index with others is computed again as a whole."""
 
 
-def _is_quick(folder: Path, changes: FileChanges, settings: Mapping[str, Any]) -> bool:
-    """Return whether an update takes at most `QUICK` seconds, predicted from the bytes that it reads."""
+def _steps(
+    folder: Path, how: Refresh, changes: FileChanges, settings: Mapping[str, Any], unembedded: int
+) -> tuple[Step, ...]:
+    """Return the steps of an update, each of which is published; none if an update would not be quick.
+
+    Its seconds are predicted from the bytes that it reads.
+    """
     from ketrag_fast.building.file_changes import bytes_of
     from ketrag_fast.storage.generation import open_current
 
-    if not _is_local(settings):
-        return False
-    size = bytes_of(changes)
+    is_remote = str(settings.get("embedder")).startswith("openai:")
+    if how == "always" and not is_remote:
+        return ("all",)
     manifest = open_current(Layout(folder), "sizes").manifest
+    has_model = "embedder" in manifest.models
+    can_wait = has_model and _DELTA.issuperset(manifest.stages) and not manifest.stages["unit_search"].files
+    if how == "always":
+        return ("words", "all") if can_wait else ("all",)
+    if settings.get("llm") not in _LOCAL_LLMS:
+        return ()
+    size = bytes_of(changes)
     if not _DELTA.issuperset(manifest.stages):
         size += sum(record.bytes for record in manifest.stages.values())
-    has_model = "embedder" in manifest.models
-    seconds = size * (_PER_BYTE_EMBEDDED if has_model else _PER_BYTE)
-    if changes.needs_all:
-        seconds += _PER_FILE * sum(one.files for one in changes.sources)
-    return seconds <= QUICK
+    for_all = _PER_FILE * sum(one.files for one in changes.sources) if changes.needs_all else 0.0
+    per_byte = _PER_BYTE_EMBEDDED if has_model else _PER_BYTE
+    if not is_remote and (size + unembedded * _PASSAGE) * per_byte + for_all <= QUICK:
+        return ("all",)
+    return ("words",) if can_wait and size * _PER_BYTE + for_all <= QUICK else ()
 
 
 def _is_local(settings: Mapping[str, Any]) -> bool:
@@ -268,7 +294,42 @@ def _is_local(settings: Mapping[str, Any]) -> bool:
     return settings.get("llm") in _LOCAL_LLMS and not str(settings.get("embedder")).startswith("openai:")
 
 
-def _update(folder: Path, settings: Settings, changes: FileChanges, limit: float | None) -> str | None:
+def _run_steps(
+    folder: Path,
+    settings: Settings,
+    changes: FileChanges,
+    found: Freshness,
+    steps: Sequence[Step],
+    how: Refresh,
+) -> Freshness:
+    """Run the steps of an update until one fails, and return the differences that are left."""
+    limit = LONGEST if how == "auto" else None
+    is_updated, left = False, found.unembedded
+    for step in steps:
+        while True:
+            reason = _update(folder, settings, changes, limit, words_only=step == "words")
+            is_updated |= reason is None
+            before, left = left, _unembedded(folder) if found.unembedded or "words" in steps else 0
+            if reason is not None or step == "words" or not 0 < left < before:
+                break  # else some of the passages have their vectors now, and others may change the index
+        if reason is not None:
+            break
+    if is_updated:
+        return replace(found, updated=True, files=(), unembedded=left, reason=reason, is_pending=left > 0)
+    is_pending = found.is_pending or left > 0 or reason == _TOO_SLOW
+    return replace(found, unembedded=left, reason=reason, is_pending=is_pending)
+
+
+def _unembedded(folder: Path) -> int:
+    """Return the number of passages of the current generation without vectors."""
+    from ketrag_fast.storage.generation import open_current
+
+    return open_current(Layout(folder), "sizes").manifest.unembedded
+
+
+def _update(
+    folder: Path, settings: Settings, changes: FileChanges, limit: float | None, *, words_only: bool
+) -> str | None:
     """Index the changes in at most `limit` seconds. Returns the reason if that fails, else None."""
     from ketrag_fast.base.config import Settings, names
     from ketrag_fast.index.building import build_index
@@ -282,7 +343,8 @@ def _update(folder: Path, settings: Settings, changes: FileChanges, limit: float
         while True:
             try:
                 progress = None if limit is None else stop_after(limit)
-                build_index((), folder, own, progress=progress, refresh=True, changed=keys)
+                options: dict[str, Any] = {"changed": keys, "words_only": words_only}
+                build_index((), folder, own, progress=progress, refresh=True, **options)
                 return None
             except IndexLocked:  # another process may be indexing the same changes
                 if is_long or time.monotonic() > end:

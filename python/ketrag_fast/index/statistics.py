@@ -48,6 +48,7 @@ def statistics(
         "modes": list(modes),
         "counts": {
             "documents": manifest.documents.get("count", 0),
+            **({"passages without a vector": manifest.unembedded} if manifest.unembedded else {}),
             "sentences": sizes.get("text_sentences", 0) - _titles(generation),
             **{label: sizes.get(size, 0) for stage in found.stages for label, size in stage.counts.items()},
         },

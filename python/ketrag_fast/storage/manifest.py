@@ -19,6 +19,8 @@ from ketrag_fast.storage.layout import FORMAT, Layout, incompatible
 SCHEMA = "ketrag/manifest/1"
 STAGE_SCHEMA = "ketrag/stage/1"
 SEAL = "seal"
+UNEMBEDDED = "unembedded"
+"""The entry of `documents` with the number of passages whose vectors are not computed yet, unless it is 0."""
 RAW = "raw"
 """The type of a file that is not an array."""
 _TYPE = re.compile(r"[<|][biuf][1248]|[<>]f16")
@@ -114,6 +116,12 @@ class Manifest:
     digest: str
     checksum: str
     models: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def unembedded(self) -> int:
+        """The number of passages whose vectors are not computed yet."""
+        found = self.documents.get(UNEMBEDDED)
+        return found if type(found) is int and found > 0 else 0
 
     def sealed(self) -> dict[str, Any]:
         """Return the content of manifest.json; the seal covers all other entries, `digest` only the files."""

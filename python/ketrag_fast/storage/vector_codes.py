@@ -21,6 +21,15 @@ Rows = NDArray[Any]
 FORMATS: Final = ("4bit", "int8", "f32")
 """The formats of units, the coarsest first."""
 SIGNS: Final = "signs"
+PLACEHOLDER: Final = 1e-30
+"""Size of the values of a placeholder, which stands for a vector that is not computed yet.
+
+Its product with any query is 0 in all digits that count, so it changes no ranking. Values that alternate in
+sign keep this true of signs, in which sizes are lost. No model returns such a vector, because vectors have
+length 1, and that of an empty text is zero.
+"""
+_SMALL: Final = 1e-20
+_ALTERNATING: Final = 0x55
 _CODES: Final = {"4bit": "nibbles", "int8": "codes", "f32": "vectors"}
 """The name of the field that holds a row's codes, by format."""
 _DECODED: Final = 1 << 16
@@ -143,9 +152,43 @@ class StoredVectors:
             out["scale"] = self.scale[chosen]
         return out
 
+    def placeholders(self) -> NDArray[np.bool_]:
+        """Return which vectors are placeholders."""
+        return _are_small(self.codes[:, 0] if self.scale is None else self.scale)
+
     def is_finer(self, format: str) -> bool:  # noqa: A002 - the name of the setting
         """Return whether these vectors can be converted to a format without embedding the texts again."""
         return FORMATS.index(self.format) >= FORMATS.index(format)
+
+
+def placeholder(dimension: int) -> F32:
+    """Return the placeholder of a vector.
+
+    Examples:
+        >>> (placeholder(4) / PLACEHOLDER).round().tolist()
+        [1.0, -1.0, 1.0, -1.0]
+    """
+    return np.where(np.arange(dimension) % 2, -PLACEHOLDER, PLACEHOLDER).astype(np.float32)
+
+
+def are_placeholders(rows: Rows) -> NDArray[np.bool_]:
+    """Return which packed rows are placeholders.
+
+    Examples:
+        >>> packing = Packing("signs", 12)
+        >>> are_placeholders(packing.pack(np.stack([placeholder(12), np.ones(12, np.float32)]))).tolist()
+        [True, False]
+    """
+    if rows.dtype.names is None:  # signs; the last byte may have fewer than eight
+        last = [_ALTERNATING & (1 << bits) - 1 for bits in range(1, 9)]
+        found: NDArray[np.bool_] = (rows[:, :-1] == _ALTERNATING).all(axis=1) & np.isin(rows[:, -1], last)
+        return found
+    return _are_small(rows["scale"] if "scale" in rows.dtype.names else rows["vectors"][:, 0])
+
+
+def _are_small(values: F32) -> NDArray[np.bool_]:
+    sizes = np.abs(values)
+    return (sizes > 0) & (sizes < _SMALL)
 
 
 def unpack_signs(bits: NDArray[np.uint8], dimension: int) -> F32:

@@ -506,6 +506,9 @@ class _Tools:
                 count = counted(found.changes, "file")
                 named = f" ({first_names(found.files)})" if found.files else ""
                 notes.append(f"[{entry.name}: {count} changed since the index was built{named}; {end}]")
+            elif found.unembedded:
+                count = counted(found.unembedded, "passage")
+                notes.append(f"[{entry.name}: {count} without a vector yet, found by words only]")
             elif found.is_pending:
                 notes.append(f"[{entry.name}: changed files are being indexed]")
             elif found.reason is not None and not found.changes:

@@ -93,7 +93,9 @@ class OpenIndex:
             return 0.0
         found = self.index.freshen()
         took = 0.0 if found.updated else time.monotonic() - begin
-        if found.is_pending:
+        if found.is_pending and (found.updated or not found.changes):
+            found = self.index.freshen("always")  # vectors: the words of other edits do not wait for them
+        elif found.is_pending:
             with self._catching_up:
                 found = self.index.freshen("always")
         if found.reason is not None:

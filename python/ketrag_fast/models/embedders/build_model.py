@@ -39,6 +39,9 @@ class VectorSource:
     `tables` is the SQLite file of the index; `scratch` is for large arrays and for the journal of codes.
     """
 
+    variant = ""
+    """Part of the fingerprint of the stages that this source fills."""
+
     def __init__(
         self,
         spec: str,

@@ -161,6 +161,7 @@ VECTORS = Stage(
     needs=_vector_stages,
     settings=("embedder", "builtin_dim", "seed", "vector_format"),
     run=f"{_HERE}.vectors:run",
+    variant=f"{_HERE}.vectors:completeness",
     unit="steps",
     arrays={
         "basis": array("f32", "vocabulary", "dimension", optional=True),

@@ -6,7 +6,7 @@ even if the units were cut with other settings, or come from merged indexes or f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ketrag_fast import _core
 from ketrag_fast.models.embedders.cache import span_hash, text_hash
 from ketrag_fast.records import dataclass
-from ketrag_fast.storage.vector_codes import SIGNS, Packing, Rows, StoredVectors
+from ketrag_fast.storage.vector_codes import SIGNS, Packing, Rows, StoredVectors, are_placeholders
 from ketrag_fast.systems.shared.rows import (
     U8,
     U32,
@@ -43,10 +43,10 @@ class _Source:
 
 
 class PublishedRows:
-    """Rows of one kind in several generations; a `Finder`."""
+    """Rows of one kind in several generations; a `Finder`. A placeholder counts as unknown by default."""
 
-    def __init__(self, sources: Sequence[_Source]) -> None:
-        self._sources = sources
+    def __init__(self, sources: Sequence[_Source], takes_placeholders: bool = False) -> None:
+        self._sources, self._takes_placeholders = sources, takes_placeholders
         keys = np.concatenate([source.keys for source in sources] or [np.zeros((0, 2), np.uint64)])
         self._order = np.argsort(keys[:, 0], kind="stable")
         self._keys = keys[self._order]
@@ -64,14 +64,21 @@ class PublishedRows:
         for source, start, stop in zip(self._sources, self._starts[:-1], self._starts[1:], strict=True):
             own = np.flatnonzero(known & (number >= start) & (number < stop))
             if len(own):
-                out[own] = source.rows(packing, number[own] - start)
+                rows = source.rows(packing, number[own] - start)
+                out[own] = rows
+                if not self._takes_placeholders:
+                    known[own] = ~are_placeholders(rows)
         return np.asarray(known, np.bool_)
 
 
 class Published:
-    """The units and sentences of generations whose vectors a model made."""
+    """The units and sentences of generations whose vectors a model made.
 
-    def __init__(self, generations: Sequence[Stages]) -> None:
+    With `takes_placeholders`, passages whose vectors are not computed yet stay as they are.
+    """
+
+    def __init__(self, generations: Sequence[Stages], takes_placeholders: bool = False) -> None:
+        self._takes_placeholders = takes_placeholders
         self._generations = [stages for stages in generations if "vectors" in stages]
         self._finer: dict[str, PublishedRows] = {}
 
@@ -83,30 +90,33 @@ class Published:
                 for stages in self._generations
                 if (vectors := StoredVectors.of(stages["vectors"])).is_finer(format)
             ]
-            self._finer[format] = PublishedRows(found)
+            self._finer[format] = PublishedRows(found, self._takes_placeholders)
         return self._finer[format]
 
     @cached_property
     def spans(self) -> PublishedRows:
         """Sentences by the text of their unit and their span in it."""
         found = self._with(SENTENCES)
-        return PublishedRows([_Source(_span_hashes(s["units"]), _read_spans(s)) for s in found])
+        return self._rows(_Source(_span_hashes(s["units"]), _read_spans(s)) for s in found)
 
     @cached_property
     def sentences(self) -> PublishedRows:
         """Sentences by their texts."""
         found = self._with(SENTENCES)
-        return PublishedRows(
-            [_Source(_hashes(sentence_texts(s["units"])), _reader(s[SENTENCES][SIGNS])) for s in found]
+        return self._rows(
+            _Source(_hashes(sentence_texts(s["units"])), _reader(s[SENTENCES][SIGNS])) for s in found
         )
 
     @cached_property
     def titles(self) -> PublishedRows:
         """Titles by their texts."""
         found = self._with(TITLES)
-        return PublishedRows(
-            [_Source(_hashes(decode(title_texts(s["units"]))), _reader(s[TITLES][SIGNS])) for s in found]
+        return self._rows(
+            _Source(_hashes(decode(title_texts(s["units"]))), _reader(s[TITLES][SIGNS])) for s in found
         )
+
+    def _rows(self, sources: Iterable[_Source]) -> PublishedRows:
+        return PublishedRows(list(sources), self._takes_placeholders)
 
     def _with(self, stage: str) -> list[Stages]:
         return [stages for stages in self._generations if SIGNS in stages.get(stage, {})]

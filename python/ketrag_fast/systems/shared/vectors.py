@@ -8,6 +8,7 @@ of units in the setting `vector_format`, those of sentences as signs.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -19,6 +20,7 @@ from ketrag_fast.storage.vector_codes import (
     Packing,
     Rows,
     StoredVectors,
+    are_placeholders,
     columns,
     unpack_signs,
 )
@@ -208,9 +210,35 @@ def decoded_sentences(inputs: StageInputs, rows: NDArray[Any] | None = None) -> 
     return unpack_signs(signs, dimension)
 
 
+def completeness(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
+    """Return whether vectors may be placeholders, as part of the stage's fingerprint."""
+    return "" if context.model is None else context.model.variant
+
+
 def way(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
     """Return how sentences are encoded, as part of the stage's fingerprint."""
-    return "pooled" if _pools(context) else ""
+    return "" if context.model is None else way_of(context.model, context.model.variant)
+
+
+def way_of(model: VectorSource, variant: str) -> str:
+    """Return how a model encodes sentences, given the variant of its vectors."""
+    return " ".join(filter(None, ("pooled" if model.pools_spans else "", variant)))
+
+
+def count_placeholders(encoded: Mapping[str, NDArray[Any]]) -> int:
+    """Return the number of new passages, from `encode_new`, whose vector is a placeholder."""
+    prefix = "vectors."
+    arrays = {name[len(prefix) :]: array for name, array in encoded.items() if name.startswith(prefix)}
+    return int(StoredVectors.of(arrays, dimension=1).placeholders().sum())
+
+
+def passages_without_vectors(units: Arrays, vectors: Arrays, sentences: Arrays) -> NDArray[np.bool_]:
+    """Return which passages have a placeholder in place of their vector or of that of a sentence."""
+    found = StoredVectors.of(vectors).placeholders()
+    if SIGNS in sentences:
+        order, own = sentence_order(units)
+        found[units["sent_unit"][order[:own]][are_placeholders(sentences[SIGNS])]] = True
+    return found
 
 
 def _pools(context: StageContext) -> bool:
