@@ -10,7 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ketrag_fast import _core
-from ketrag_fast.errors import BackendError, BackendMissing, ConfigError, NetworkForbidden
+from ketrag_fast.errors import (
+    BackendError,
+    BackendMissing,
+    ConfigError,
+    DeadlineExceeded,
+    KetragError,
+    NetworkForbidden,
+)
 from ketrag_fast.query.modes import prints_once
 from ketrag_fast.query.plan import QueryPlan
 from ketrag_fast.records import dataclass, field, replace
@@ -26,6 +33,9 @@ if TYPE_CHECKING:
 
 DEPTH: Final = 30
 """Number of top passages per question that are reranked; later passages keep their ranks."""
+_PATIENCE: Final = 10.0
+"""Seconds after which a query without a deadline goes on without the vectors of an endpoint, if it may."""
+_UNUSABLE: Final[tuple[type[KetragError], ...]] = (BackendMissing, BackendError, NetworkForbidden)
 _LONG: Final = 1024
 """Token count that few passages exceed; a budget with room for DEPTH such passages has enough to rerank."""
 PRINTED: Final = "rerank"
@@ -94,13 +104,17 @@ def _embed(plan: QueryPlan, texts: list[str]) -> tuple[NDArray[np.float32] | Non
     embedder, channels = plan.opened.questions, plan.mode.channels
     if embedder is None or not texts or all(channel.vector == "no" for channel in channels):
         return None, 0.0, ()
+    needs_vectors = not plan.automatic or any(channel.vector != "model" for channel in channels)
+    left, may_fail = plan.clock.left(), _UNUSABLE
+    if left is None and embedder.is_remote and not needs_vectors:
+        left, may_fail = _PATIENCE, (*_UNUSABLE, DeadlineExceeded)
     try:
-        if plan.clock.left() is None:  # loading happens once per opened index and is not query time
+        if left is None:  # loading happens once per opened index and is not query time
             embedder.load()
         started = time.perf_counter()
-        vectors = embedder.vectors(texts, plan.clock.left())
-    except (BackendMissing, BackendError, NetworkForbidden) as error:
-        if not plan.automatic or any(channel.vector != "model" for channel in channels):
+        vectors = embedder.vectors(texts, left)
+    except may_fail as error:
+        if needs_vectors:
             raise
         return None, 0.0, (f"without vectors: {error}",)
     return vectors, time.perf_counter() - started, ()

@@ -57,7 +57,9 @@ class QueryEmbedder:
             )
         self._stored = Identity.from_json(stored)
         self._spec = spec
-        self._options = options_of(settings, limit)
+        self._options = replace(options_of(settings, limit), is_for_queries=True)
+        self.is_remote = spec.startswith("openai:")
+        """Whether an endpoint computes the vectors."""
         self._permit = permit
         self._lock = threading.Lock()
         self._loaded: Embedder | None = None  # not yet compared with the model that built the index

@@ -34,7 +34,8 @@ class EmbedderOptions:
     """Options for loading a model. None of them changes its fingerprint.
 
     `limit` is the spending limit of the endpoint, maybe shared with other models. `cancel` is called while an
-    endpoint is opened and raises Cancelled by returning True.
+    endpoint is opened and raises Cancelled by returning True. `is_for_queries`: an endpoint that fails is not
+    tried again for long, because somebody waits.
     """
 
     precision: Precision = "auto"
@@ -46,6 +47,7 @@ class EmbedderOptions:
     usd_per_million: float | None = None
     concurrency: int = 4
     cancel: Cancel | None = None
+    is_for_queries: bool = False
 
 
 def options_of(settings: Settings, limit: SpendingLimit | None = None) -> EmbedderOptions:
@@ -83,12 +85,14 @@ def load(spec: str, options: EmbedderOptions | None = None) -> Embedder:
         return _load_folder(kind, spec, _folder(rest, options), options)
     if kind == "openai":
         from ketrag_fast.models.embedders.openai import OpenAIEmbedder
+        from ketrag_fast.models.http.endpoints import QUERY_RETRY
 
         return OpenAIEmbedder(
             spec,
             offline=options.offline,
             account=Account(options.usd_per_million, options.limit),
             concurrency=options.concurrency,
+            retry=QUERY_RETRY if options.is_for_queries else None,
             cancel=options.cancel,
         )
     if kind == "vectors":

@@ -257,3 +257,7 @@ class RetryPolicy:
     attempts: int = 6
     pause: float = 0.5
     timeout: float = 120.0
+
+
+QUERY_RETRY: Final = RetryPolicy(attempts=3, pause=0.25)
+"""The attempts for a query, which waits less than a second for an endpoint that refuses connections."""
