@@ -168,8 +168,6 @@ def build(
             small = None if deltas is None else deltas.change_documents(beginning.change)
             if small is not None:
                 return _finish_delta(work, small, noted)
-            if is_open:
-                work.base = newest_whole(layout)  # without checksums: the stages verify what they use
             with working_ahead(layout, tables, stages, resolved.settings) as work.ahead:
                 read = _read_sources(work, beginning, options.rebuild, has_deltas=deltas is not None)
                 read.warnings += noted
@@ -184,6 +182,8 @@ def build(
                 small = None if deltas is None else deltas.publish_difference(read)
                 if small is not None:
                     return _finish_delta(work, small, read.warnings)
+                if is_open:
+                    work.base = newest_whole(layout)  # without checksums: the stages verify what they use
                 report = _run_stages(work, read, options)
             remember(tables, report)
         if options.purge:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from ketrag_fast.base.config import Settings
     from ketrag_fast.building.file_changes import FileChanges
     from ketrag_fast.index.state import IndexState
+    from ketrag_fast.storage.generation import Generation
+    from ketrag_fast.storage.manifest import Manifest
 
 Refresh = Literal["auto", "always", "never"]
 Step = Literal["words", "all"]
@@ -168,7 +171,7 @@ def freshen_state(state: IndexState, how: Refresh | None, every: float) -> Fresh
         earlier: Freshness = state.checked[1]
         return earlier
     how = how or state.opened.settings.refresh
-    found = freshen(state.path, how, state.settings, state.opened.generation.manifest.unembedded)
+    found = freshen(state.path, how, state.settings, state.whole)
     if found.reason != BEHIND:  # files that are stored stay unindexed until they are published
         state.unindexed = () if found.updated else found.files
     if found.updated or (
@@ -181,13 +184,14 @@ def freshen_state(state: IndexState, how: Refresh | None, every: float) -> Fresh
     return found
 
 
-def freshen(folder: Path, how: Refresh, settings: Settings, unembedded: int = 0) -> Freshness:
+def freshen(folder: Path, how: Refresh, settings: Settings, opened: Generation | None = None) -> Freshness:
     """Check the sources for changes, and index the changes: always, or only if that is quick.
 
     The index is not changed if another process is changing it, if it cannot be written, or if a source has
     lost most of its files. If computing vectors is not quick, or sends texts to an endpoint, the words of the
-    changes are indexed without. `unembedded` is the number of passages of which that is true now.
+    changes are indexed without. `opened` is the generation of the whole index, if the caller has it open.
     """
+    unembedded = 0 if opened is None else opened.manifest.unembedded
     if how == "never":
         return Freshness(unembedded=unembedded)
     looked = _look(folder, how)
@@ -204,7 +208,7 @@ def freshen(folder: Path, how: Refresh, settings: Settings, unembedded: int = 0)
     is_same = not changes.keys and (not changes.needs_all or changes.uncompared)  # a build compares them all
     if is_same and (not unembedded or changes.uncompared):
         return found
-    reason, is_pending, steps = None, False, _steps(folder, how, changes, stored, unembedded)
+    reason, is_pending, steps = None, False, _steps(opened, folder, how, changes, stored)
     if is_same and not any(step == "all" for step in steps):
         return replace(found, is_pending=True)
     if found.emptied:
@@ -215,7 +219,8 @@ def freshen(folder: Path, how: Refresh, settings: Settings, unembedded: int = 0)
     elif not steps:
         reason, is_pending = "--fresh indexes them first", _is_local(stored)
     if reason is None:
-        return _run_steps(folder, settings, changes, found, steps, how)
+        update = partial(_update, folder, settings, changes, LONGEST if how == "auto" else None)
+        return _run_steps(update, folder, opened, found, steps)
     if reason == _TOO_SLOW:  # a service finishes it behind its answers
         is_pending = _is_local(stored)
     is_pending |= bool(changes.uncompared)
@@ -260,33 +265,38 @@ _DELTA: Final = frozenset(
 
 
 def _steps(
-    folder: Path, how: Refresh, changes: FileChanges, settings: Mapping[str, Any], unembedded: int
+    opened: Generation | None, folder: Path, how: Refresh, changes: FileChanges, settings: Mapping[str, Any]
 ) -> tuple[Step, ...]:
     """Return the steps of an update, each of which is published; none if an update would not be quick.
 
     Its seconds are predicted from the bytes that it reads.
     """
     from ketrag_fast.building.file_changes import bytes_of
-    from ketrag_fast.storage.generation import open_current
 
     is_remote = str(settings.get("embedder")).startswith("openai:")
     if how == "always" and not is_remote:
         return ("all",)
-    manifest = open_current(Layout(folder), "sizes").manifest
-    has_model = "embedder" in manifest.models
-    can_wait = has_model and _DELTA.issuperset(manifest.stages) and not manifest.stages["unit_search"].files
+    manifest = _manifest(folder) if opened is None else opened.manifest
+    has_model, stages = "embedder" in manifest.models, manifest.stages
+    can_wait = has_model and _DELTA.issuperset(stages) and not stages["unit_search"].files
     if how == "always":
         return ("words", "all") if can_wait else ("all",)
     if settings.get("llm") not in _LOCAL_LLMS:
         return ()
     size = bytes_of(changes)
-    if not _DELTA.issuperset(manifest.stages):
-        size += sum(record.bytes for record in manifest.stages.values())
+    if not _DELTA.issuperset(stages):
+        size += sum(record.bytes for record in stages.values())
     for_all = _PER_FILE * sum(one.files for one in changes.sources) if changes.needs_all else 0.0
-    per_byte = _PER_BYTE_EMBEDDED if has_model else _PER_BYTE
-    if not is_remote and (size + unembedded * _PASSAGE) * per_byte + for_all <= QUICK:
+    with_vectors = size + manifest.unembedded * _PASSAGE
+    if not is_remote and with_vectors * (_PER_BYTE_EMBEDDED if has_model else _PER_BYTE) + for_all <= QUICK:
         return ("all",)
     return ("words",) if can_wait and size * _PER_BYTE + for_all <= QUICK else ()
+
+
+def _manifest(folder: Path) -> Manifest:
+    from ketrag_fast.storage.generation import open_current
+
+    return open_current(Layout(folder), "sizes").manifest
 
 
 def _is_local(settings: Mapping[str, Any]) -> bool:
@@ -295,21 +305,19 @@ def _is_local(settings: Mapping[str, Any]) -> bool:
 
 
 def _run_steps(
+    update: Callable[[Generation | None, Step], str | None],
     folder: Path,
-    settings: Settings,
-    changes: FileChanges,
+    opened: Generation | None,
     found: Freshness,
     steps: Sequence[Step],
-    how: Refresh,
 ) -> Freshness:
     """Run the steps of an update until one fails, and return the differences that are left."""
-    limit = LONGEST if how == "auto" else None
-    is_updated, left = False, found.unembedded
+    is_updated, left, reason = False, found.unembedded, None
     for step in steps:
         while True:
-            reason = _update(folder, settings, changes, limit, words_only=step == "words")
+            reason = update(opened, step)
             is_updated |= reason is None
-            before, left = left, _unembedded(folder) if found.unembedded or "words" in steps else 0
+            before, left = left, _manifest(folder).unembedded if left or "words" in steps else 0
             if reason is not None or step == "words" or not 0 < left < before:
                 break  # else some of the passages have their vectors now, and others may change the index
         if reason is not None:
@@ -320,15 +328,13 @@ def _run_steps(
     return replace(found, unembedded=left, reason=reason, is_pending=is_pending)
 
 
-def _unembedded(folder: Path) -> int:
-    """Return the number of passages of the current generation without vectors."""
-    from ketrag_fast.storage.generation import open_current
-
-    return open_current(Layout(folder), "sizes").manifest.unembedded
-
-
 def _update(
-    folder: Path, settings: Settings, changes: FileChanges, limit: float | None, *, words_only: bool
+    folder: Path,
+    settings: Settings,
+    changes: FileChanges,
+    limit: float | None,
+    opened: Generation | None,
+    step: Step,
 ) -> str | None:
     """Index the changes in at most `limit` seconds. Returns the reason if that fails, else None."""
     from ketrag_fast.base.config import Settings, names
@@ -343,7 +349,7 @@ def _update(
         while True:
             try:
                 progress = None if limit is None else stop_after(limit)
-                options: dict[str, Any] = {"changed": keys, "words_only": words_only}
+                options: dict[str, Any] = {"changed": keys, "opened": opened, "words_only": step == "words"}
                 build_index((), folder, own, progress=progress, refresh=True, **options)
                 return None
             except IndexLocked:  # another process may be indexing the same changes

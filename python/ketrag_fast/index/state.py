@@ -18,6 +18,7 @@ from ketrag_fast.storage.manifest import read_manifest
 if TYPE_CHECKING:
     from ketrag_fast.base.filters import Condition
     from ketrag_fast.base.progress import Callback, Event
+    from ketrag_fast.storage.generation import Generation
 
 _OPEN_PARTS = 16
 """Maximum number of restricted states that stay open."""
@@ -58,6 +59,11 @@ class IndexState:
         if now is None:
             raise InputError("the index is closed", hint="open it again with Index.open")
         return now
+
+    @property
+    def whole(self) -> Generation | None:
+        """The open generation of the whole index; None if only its allowed documents are open."""
+        return None if self.allows else self.opened.generation
 
     def refresh(self, deadline: float | None = None, *, warm: bool = False) -> bool:
         """Open the latest generation if it is newer than the open one; return whether the generation changed.
