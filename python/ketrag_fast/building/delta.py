@@ -36,7 +36,7 @@ from ketrag_fast.storage.durable import discard_folder, remove_folder
 from ketrag_fast.storage.generation import Generation, open_generation, publish
 from ketrag_fast.storage.layout import SHORT_HASH
 from ketrag_fast.storage.manifest import UNEMBEDDED, Manifest, StageRecord
-from ketrag_fast.systems.planning import planned_stages
+from ketrag_fast.systems.planning import planned_stages, published_stages
 from ketrag_fast.systems.shared.cutting import cut_rows
 from ketrag_fast.systems.spec.documents import Documents
 from ketrag_fast.systems.spec.stage import DOCUMENTS, Stage, StageContext, fingerprint_of
@@ -419,8 +419,11 @@ def start_deltas(build: Build, least: int | None = None) -> Deltas | None:
     settings, base = build.settings, build.base
     if base is None or settings.llm not in (None, "none") or settings.verify == "sizes":
         return None
-    stages = planned_stages(build.stages, settings, False)
-    names, published = tuple(stage.name for stage in stages), base.manifest
+    published = base.manifest
+    stages: Sequence[Stage] | None = published_stages(published, settings)
+    if stages is None:
+        stages = planned_stages(build.stages, settings, False)
+    names = tuple(stage.name for stage in stages)
     if names not in (STAGES, WITH_MODEL) or tuple(published.stages) != names:
         return None
     if published.stages.get("unit_search", _NOTHING).files:

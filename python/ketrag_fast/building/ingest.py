@@ -42,7 +42,6 @@ from ketrag_fast.errors import Cancelled, DocumentError, InputError
 from ketrag_fast.readers import FORMATS, is_glob
 from ketrag_fast.readers.file_types import BY_SUFFIX
 from ketrag_fast.records import dataclass, field, replace
-from ketrag_fast.storage.array_spool import require_space
 from ketrag_fast.storage.checksum import hash_purged_id, metadata_json
 from ketrag_fast.storage.document_table import Known
 from ketrag_fast.storage.manifest import Manifest
@@ -462,6 +461,8 @@ def _require_disk_space(tables: Tables, tasks: Sequence[SourceTask], settings: S
             with suppress(DocumentError):  # reading reports it
                 found = find_files(task.row.spec, settings)
                 size += sum(_plain_bytes(path) for _, path in found.files) // _MARKUP
+    from ketrag_fast.storage.array_spool import require_space  # few changes are large
+
     require_space(tables.path.parent, _TIMES * size)
 
 

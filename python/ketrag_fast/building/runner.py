@@ -50,7 +50,7 @@ from ketrag_fast.storage.published_texts import UNITS
 from ketrag_fast.storage.source_trust import note_sources
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.index_settings import begun_settings
-from ketrag_fast.systems.planning import Planner
+from ketrag_fast.systems.planning import Planner, published_stages
 from ketrag_fast.systems.spec.stage import Ahead, Stage
 from ketrag_fast.types import BuildReport, Document
 
@@ -134,7 +134,8 @@ def build(
         base = _finish_published(layout, options.opened if is_open else newest_whole(layout), options.rebuild)
         is_current = base is not None and base.number == current_number(layout)
         resolved, reads = _plan_settings(given, base, layout, options)
-        require_some_mode(resolved.settings)
+        if base is None or published_stages(base.manifest, resolved.settings) is None:
+            require_some_mode(resolved.settings)
         own = Trust.of(layout, given)
         noted = own.keep(resolved.settings) if options.trust is None else []
         with Tables(layout.tables) as tables:

@@ -174,8 +174,9 @@ def _is_valid(line: str) -> bool:
 
 _STAR: Final = r"\[\^/\]\*"
 _FIXED: Final = r"(?:\\.|\[\^?+\]?+(?:\\.|[^\]\\])*+\]|[^\\\[\]/().*+?^$|{}])(?![*+?{])"
-_STAR_AND_REST: Final = re.compile(rf"{_STAR}((?:{_FIXED})*+)(?={_STAR})", re.DOTALL)
-_ESCAPED_OR_CLASS: Final = re.compile(r"\\.|(?!\[\^/\])\[\^?+\]?+(?:\\.|[^\]\\])*+\]?+", re.DOTALL)
+_STAR_AND_REST: Final = rf"(?s){_STAR}((?:{_FIXED})*+)(?={_STAR})"
+_ESCAPED_OR_CLASS: Final = r"(?s)\\.|(?!\[\^/\])\[\^?+\]?+(?:\\.|[^\]\\])*+\]?+"
+"""Compiled by their first use, which few edits make."""
 _FOLDERS: Final = "(?:/.+)?/"
 """The regular expression for `/**/`."""
 _ANYWHERE: Final = "^(?:.+/)?"
@@ -201,7 +202,7 @@ def linear(source: str) -> str:
 
     A class such as `[!a]` matches no slash here, as in Git; in pathspec it does.
     """
-    source = _ESCAPED_OR_CLASS.sub(_without_slash, _STAR_AND_REST.sub(_first_match, source))
+    source = re.sub(_ESCAPED_OR_CLASS, _without_slash, re.sub(_STAR_AND_REST, _first_match, source))
     first, *rest = source.split(_FOLDERS)
     if not rest:
         return first

@@ -19,14 +19,20 @@ from contextlib import nullcontext, suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from queue import Empty, Full, Queue, SimpleQueue
-from typing import IO, Any, Final, Self
+from typing import IO, TYPE_CHECKING, Any, Final, Self
 
 from ketrag_fast.readers import FORMATS, READ_TEXT, Item, Items, SourceFile, batches_of, items_of
 from ketrag_fast.readers.batches import Batches, Row, row_of
 from ketrag_fast.records import replace
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.documents import DocumentBatch
+
+if TYPE_CHECKING:
+    from queue import Queue
+
+    ItemQueue = Queue[Items | None]
+    """The items of one file; None marks the end."""
+    _Job = tuple[SourceFile, str, ItemQueue]
 
 _AHEAD: Final = 2
 """Files that each process may read ahead of the one being consumed."""
@@ -43,12 +49,9 @@ ReadJob = tuple[SourceFile, str]
 """A file and its kind."""
 UNCHANGED: Final = "unchanged"
 """The kind of a file that is not read because the caller already has its documents."""
-ItemQueue = Queue[Items | None]
-"""The items of one file; None marks the end."""
 Put = Callable[[Items | None], None]
 _OPTIONS: Final = ("fallback_encoding", "follow_links", "ocr", "processes", "hidden", "generated")
 """Fields of a file that a request repeats."""
-_Job = tuple[SourceFile, str, ItemQueue]
 
 
 class Apart:
@@ -69,7 +72,8 @@ class Apart:
         self._most = max(processes, 1)
         self._seconds, self._megabytes, self._largest = seconds, megabytes, largest
         self._read_text = read_text
-        self._jobs: Queue[_Job | None] = Queue()
+        self._jobs: Queue[_Job | None]
+        """Made with the first job: text needs no process."""
         self._threads: list[threading.Thread] = []
         self._processes: list[Worker] = []
         self._lock = threading.Lock()
@@ -114,7 +118,7 @@ class Apart:
                 file, kind = found
                 queue: ItemQueue | None = None
                 if kind != UNCHANGED and FORMATS[kind].apart(file):
-                    queue = Queue(_QUEUED)
+                    queue = self._new_queue()
                     running += 1
                     self._give((file, kind, queue))
                 pending.append((file, kind, queue))
@@ -220,7 +224,16 @@ class Apart:
             process.kill()
         return process
 
+    def _new_queue(self) -> ItemQueue:
+        from queue import Queue
+
+        if not self._threads:
+            self._jobs = Queue()
+        return Queue(_QUEUED)
+
     def _put(self, queue: ItemQueue, item: Items | None) -> None:
+        from queue import Full
+
         while not self._closed:
             with suppress(Full):  # the consumer is busy
                 queue.put(item, timeout=_POLL)
@@ -237,6 +250,8 @@ class Apart:
 
 
 def _drain(queue: ItemQueue, waiting: Callable[[], None]) -> Iterator[Items]:
+    from queue import Empty
+
     while True:
         try:
             item = queue.get(timeout=_POLL)
@@ -436,6 +451,8 @@ def serve(requests: Iterable[bytes], replies: IO[bytes], megabytes: int) -> None
 
 def _watched(requests: IO[bytes]) -> Iterator[bytes]:
     """Yield requests. The end of the input ends this process, also in the middle of a request."""
+    from queue import SimpleQueue
+
     lines: SimpleQueue[bytes] = SimpleQueue()
 
     def watch() -> None:

@@ -6,7 +6,6 @@ The operating system may write their pages to disk and evict them. The files van
 from __future__ import annotations
 
 import mmap
-import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -119,7 +118,9 @@ def is_spooled(array: Array) -> bool:
 
 def require_space(folder: Path, size: int) -> None:
     """Raise StorageFull if a disk has fewer than `size` bytes left, before anything is written."""
-    free = shutil.disk_usage(folder).free
+    from shutil import disk_usage  # imported here because an edit needs no space
+
+    free = disk_usage(folder).free
     if free < size:
         raise StorageFull(
             f"this build needs at least {size / 1e6:,.0f} MB of disk for temporary files in {folder}; "

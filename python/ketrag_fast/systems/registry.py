@@ -70,6 +70,11 @@ class Registry:
         """(name, class of settings) of each system that has settings."""
         return ((s.name, s.settings) for s in self.systems if s.settings is not None)
 
+    @property
+    def is_own(self) -> bool:
+        """Whether all systems are those of this package."""
+        return not self.broken and all(origin == OWN for origin in self.origins.values())
+
     @cached_property
     def choices(self) -> Mapping[str, tuple[str, ...]]:
         """Values that systems add to settings."""
