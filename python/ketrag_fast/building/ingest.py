@@ -282,13 +282,14 @@ def _change_single_files(
             if gone:
                 tables.remove(gone)
             tables.set_known_files(comparison.rows, comparison.gone)
-            ignored = [one for one in tables.left_out() if one.code == IGNORED]
-            tables.replace_failures(files.changed_notes(), comparison.failures)
-            notes = (one for one in tables.notes_of_files() if one.code in LEFT_OUT)
-            tables.set_left_out([*ignored, *notes])
+            notes = tables.notes_of_files()
+            if files.has_notes():  # else the lists of all files stay as they are, which may be long
+                ignored = [one for one in tables.left_out() if one.code == IGNORED]
+                tables.replace_failures(files.changed_notes(), comparison.failures)
+                tables.set_left_out([*ignored, *(one for one in notes if one.code in LEFT_OUT)])
     except NeedsComparisonError:
         return None
-    comparison.recall(tables.notes_of_files())
+    comparison.recall(notes)
     done.removed = len(gone)
     done.failures, done.skipped, done.warnings = tables.failures(), comparison.skipped, _warnings(comparison)
     done.documents, done.fingerprint = tables.count(), tables.fingerprint()

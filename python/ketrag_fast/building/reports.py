@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.base.installed import install_command
+from ketrag_fast.records import replace
 from ketrag_fast.storage.manifest import StageRecord
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.systems.planning import AUTO, needs_reader, sizes_of
@@ -110,7 +111,8 @@ def remember(tables: Tables, report: BuildReport) -> None:
                 tables.mark_published()
         return
     about = {"failures": len(report.failures), "settings": tables.settings()}
-    data: dict[str, Any] = {**report.to_json(), **about, "skipped": len(report.skipped)}
+    counted = replace(report, failures=(), skipped=())  # the lists themselves are stored once, elsewhere
+    data: dict[str, Any] = {**counted.to_json(), **about, "skipped": len(report.skipped)}
     started = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=report.seconds)
     with tables.transaction():
         tables.mark_published()

@@ -211,7 +211,7 @@ def _with_file_changes(work: Build, beginning: Beginning, options: BuildOptions)
         return beginning
     if not options.refresh and (changes.refused or any(one.is_missing for one in changes.sources)):
         return beginning  # what is missing is reported, and removed if it was a file
-    if any(failure.code == "source" for failure in tables.failures()):
+    if tables.has_failure("source"):
         return beginning  # a source that was missing or could not be read may be there again
     if any(one.folders for one in changes.sources) and any(map(is_staying, tables.failures())):
         return beginning  # a folder that could not be read may be readable now

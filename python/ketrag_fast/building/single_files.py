@@ -10,7 +10,7 @@ from ketrag_fast.base.config import Settings
 from ketrag_fast.building.file_changes import READING, FileChanges, Places, SourceChanges
 from ketrag_fast.building.source_comparison import ComparedFiles, SourceComparison, Step
 from ketrag_fast.building.sources import SourceTask, read_jobs, sandbox_pool
-from ketrag_fast.building.unchanged import FileLedger, escaped_id, is_repeated, reader_number
+from ketrag_fast.building.unchanged import IN_USE, FileLedger, escaped_id, is_repeated, reader_number
 from ketrag_fast.readers import SourceFiles
 from ketrag_fast.readers.sandbox import Apart
 from ketrag_fast.records import replace
@@ -62,7 +62,7 @@ class SingleFiles:
         self.comparison = SourceComparison(self.known, tables.removed(), settings, meter, (), tables=tables)
         self._settings = settings
         self._documents: dict[str, list[str]] = {}
-        self._refused = {note.document for note in tables.notes_of_files() if is_repeated(note)}
+        self._refused = {note.document for note in tables.notes_of_files(IN_USE) if is_repeated(note)}
         """Ids that several files use. If the file that has one changes, all are compared for the next one."""
 
     def steps(self) -> Iterator[Step]:
@@ -131,6 +131,11 @@ class SingleFiles:
     def gone(self) -> list[int]:
         """Return the keys of the documents that are gone, after all steps."""
         return [one.key for name, one in self.known.items() if name not in self.comparison.seen]
+
+    def has_notes(self) -> bool:
+        """Return whether the changed files had failures or other notes, or have some now."""
+        now = any(row.notes for row in self.comparison.rows)
+        return now or bool(self.comparison.failures) or bool(self.changed_notes())
 
     def changed_notes(self) -> set[str]:
         """Return the ids that earlier failures of the changed files name."""

@@ -36,6 +36,8 @@ _PAYLOAD: Final = (
 _TEXT: Final = 2
 """Index of the text among the hashed columns of `_PAYLOAD`."""
 _IN_ORDER: Final = "ORDER BY source, place"
+_FEW: Final = 8
+"""Documents that are found by their number one by one; for more, the order of all is read."""
 _INSERT: Final = (
     "INSERT INTO documents (key, id, source, place, content, title, metadata, chars)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
@@ -282,6 +284,10 @@ class DocumentTable(SourceTable):
 
     def ids_at(self, numbers: Iterable[int]) -> list[str]:
         """Return the ids of documents by their numbers in document order."""
+        numbers = list(numbers)
+        if len(numbers) <= _FEW:
+            query = f"SELECT id FROM documents {_IN_ORDER} LIMIT 1 OFFSET ?"  # noqa: S608 - ours
+            return [self._db.execute(query, (number,)).fetchone()[0] for number in numbers]
         keys = self._ordered_keys()
         query = "SELECT id FROM documents WHERE key = ?"
         return [self._db.execute(query, (keys[number],)).fetchone()[0] for number in numbers]

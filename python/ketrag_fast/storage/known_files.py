@@ -373,9 +373,10 @@ class FileTable(Database):
         )
         return self._db.execute(query, (source, reader, AGAIN)).fetchone() is None
 
-    def notes_of_files(self) -> list[Failure]:
-        """Return what was not read of the known files, or guessed."""
-        rows = self._db.execute(f"{_SELECT} WHERE notes != '[]' {_ORDER}")
+    def notes_of_files(self, containing: str = "") -> list[Failure]:
+        """Return what was not read of known files, or guessed; of files with this ASCII text in a note."""
+        query = f"{_SELECT} WHERE notes != '[]' AND (? = '' OR instr(notes, ?)) {_ORDER}"
+        rows = self._db.execute(query, (containing, containing))
         return [note for row in _valid(rows) for note in row.notes]
 
     def files_without_documents(self) -> list[KnownFile]:

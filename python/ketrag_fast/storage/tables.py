@@ -185,6 +185,10 @@ class Tables(DocumentTable):
         """Return the failures in the order of reading."""
         return [one for one in self._failures() if one.code not in LEFT_OUT]
 
+    def has_failure(self, code: str) -> bool:
+        """Return whether there is a failure with this code."""
+        return self._db.execute("SELECT 1 FROM failures WHERE code = ?", (code,)).fetchone() is not None
+
     def set_left_out(self, notes: Iterable[Failure]) -> None:
         """Store what the last reading of all sources left out, with the reasons."""
         self._replace_failures(notes, left_out=True)
@@ -201,8 +205,11 @@ class Tables(DocumentTable):
         self._store_seal(_FAILURES)
 
     def _failures(self) -> list[Failure]:
-        rows = self._db.execute("SELECT document, code, message FROM failures ORDER BY rowid")
-        return [Failure(*self._texts(row, "a failure")) for row in rows]
+        rows = self._db.execute("SELECT document, code, message FROM failures ORDER BY rowid").fetchall()
+        for row in rows:
+            if not (type(row[0]) is type(row[1]) is type(row[2]) is str):
+                self._texts(row, "a failure")
+        return [Failure(*row) for row in rows]
 
     def set_settings(self, settings: Mapping[str, Any]) -> None:
         """Store the build settings of the build that starts."""

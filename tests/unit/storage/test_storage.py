@@ -155,7 +155,7 @@ def test_sizes_alone_leave_headers_to_the_mapping(layout: Layout) -> None:
         ('"format": 5', '"format": null', IndexDamaged),
         ('"ids": {', '"../ids": {', IndexDamaged),
         ('"name": "things"', '"name": "../things"', IndexDamaged),
-        ('"shape": [\n', '"shape": ["x",\n', IndexDamaged),
+        ('"shape": [', '"shape": ["x", ', IndexDamaged),
         ('"checksum": "', '"checksum": "other-', IndexIncompatible),
         ('"stages": [', '"stages": [3,', IndexDamaged),
     ],
