@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from ketrag_fast.index import freshness
 from tests import small_model
 from tests.process import ketrag
 from tests.support.endpoint import Endpoint
+from tests.support.parts import part
 
 pytestmark = pytest.mark.usefixtures("loopback")
 
@@ -200,6 +202,51 @@ def test_an_edit_is_found_while_the_endpoint_is_down(notes: Path, tmp_path: Path
     assert "1 passage without a vector yet" in done.err
     done = ketrag("search", "walruses", "--fresh", "--index", str(tmp_path / "index"), cwd=tmp_path)
     assert "walruses of 3" in done.out and "could not be indexed" in done.err
+
+
+def test_an_assistant_finds_an_edit_while_the_endpoint_is_busy(notes: Path, tmp_path: Path) -> None:
+    """The tool answers by words while the endpoint computes the vectors of the edit behind it."""
+    part("mcp", "server")
+    from mcp.client.client import Client
+
+    from ketrag_fast.apps.server.mcp_tools import create_mcp_server
+    from ketrag_fast.apps.server.options import ServerOptions
+    from ketrag_fast.apps.server.service import OpenIndexes
+
+    free, began = threading.Event(), threading.Event()
+    free.set()
+
+    def encode_later(texts: Sequence[str]) -> NDArray[Any]:
+        if any("of 3 sleep" in text for text in texts):
+            began.set()
+            free.wait(30)
+        return encode(texts)
+
+    with Endpoint(encode_later) as served:
+        settings = Settings(threads=1, embedder=f"openai:small@{served.url}", mode="bm25")
+        Index.build(notes, tmp_path / "index", settings=settings).close()
+        opened = OpenIndexes(ServerOptions(indexes={"notes": str(tmp_path / "index")}))
+
+        async def call(word: str) -> str:
+            async with Client(create_mcp_server(opened, local=True)) as client:
+                found = await client.call_tool("search", {"query": word})
+                return str(found.content[0].text)
+
+        free.clear()
+        edit(notes, 3, "walruses")
+        reply = asyncio.run(asyncio.wait_for(call("walruses"), 60))
+        assert "The walruses of 3 sleep" in reply and "1 passage without a vector yet" in reply
+        entry = opened.find("notes")
+        behind = threading.Thread(target=entry.keep_up)
+        behind.start()
+        assert began.wait(30)
+        edit(notes, 4, "kestrels")
+        free.set()
+        assert "The kestrels of 4 sleep" in asyncio.run(asyncio.wait_for(call("kestrels"), 60))
+        behind.join()
+        entry.keep_up()
+        assert entry.index.freshen().unembedded == 0
+        opened.close()
 
 
 @pytest.mark.usefixtures("slow")
