@@ -90,6 +90,8 @@ class Opened:
     """Function that returns the endpoints that texts may be sent to."""
     pending: int = 0
     """Number of chunks not yet read by an LLM, in an index of allowed documents."""
+    given: Settings | None = None
+    """The settings of the caller, from which `settings` follow with those of the generation."""
     finding_themes: threading.RLock = field(default_factory=threading.RLock)
     """Held while themes are computed."""
 
@@ -305,7 +307,8 @@ def load(path: Path, given: Settings, before: Opened | None = None, trust: Trust
     layout = Layout(path)
     whole = open_generation(path, given.verify) if layout.is_generation() else None
     generation = whole or open_current(layout, given.verify, None if before is None else before.generation)
-    settings = reading_settings(given, generation)
+    known = before is not None and before.given is given and _are_built_alike(before.generation, generation)
+    settings = before.settings if before is not None and known else reading_settings(given, generation)
     files = {
         f"{stage}.{name}": file
         for stage, arrays in generation.stages.items()
@@ -336,12 +339,19 @@ def load(path: Path, given: Settings, before: Opened | None = None, trust: Trust
         models,
         _graphs(generation),
         find_trust,
+        given=given,
     )
     for name in ("reranker", "extractors"):  # loaded once
         same = before is not None and (name != "reranker" or before.settings.rerank == settings.rerank)
         if same and name in vars(before):
             vars(opened)[name] = vars(before)[name]
     return opened
+
+
+def _are_built_alike(one: Generation, other: Generation) -> bool:
+    """Return whether two generations of an index were built with the same settings and models."""
+    first, second = one.manifest, other.manifest
+    return (first.settings, first.models) == (second.settings, second.models)
 
 
 def _questions(
