@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -247,6 +248,36 @@ def test_an_assistant_finds_an_edit_while_the_endpoint_is_busy(notes: Path, tmp_
         entry.keep_up()
         assert entry.index.freshen().unembedded == 0
         opened.close()
+
+
+def test_a_model_that_is_slower_than_predicted_delays_no_words(
+    model: Path, notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ketrag_fast.models.embedders.native import NativeEmbedder
+
+    encode_now, tries = NativeEmbedder._encode_spans, []
+
+    def encode_slowly(self: Any, *given: Any) -> Any:
+        tries.append(1)
+        time.sleep(3)
+        return encode_now(self, *given)
+
+    settings = Settings(threads=1, embedder=f"native:{model}")
+    with Index.build(notes, tmp_path / "index", settings=settings) as index, monkeypatch.context() as patch:
+        patch.setattr(freshness, "LONGEST", 2.0)
+        patch.setattr(NativeEmbedder, "_encode_spans", encode_slowly)
+        edit(notes, 3, "walruses")
+        state = index.freshen()
+        assert tries and state.updated and state.unembedded >= 1
+        assert found(index, "walruses") == ["3.md"]
+        tries.clear()
+        edit(notes, 4, "kestrels")
+        assert index.freshen().updated and not tries  # it is not tried again at once
+        assert found(index, "kestrels") == ["4.md"]
+        patch.undo()
+        assert index.freshen("always").unembedded == 0
+        with Index.build(notes, tmp_path / "fresh", settings=settings) as fresh:
+            same(index, fresh)
 
 
 @pytest.mark.usefixtures("slow")

@@ -219,8 +219,15 @@ def freshen(folder: Path, how: Refresh, settings: Settings, opened: Generation |
     elif not steps:
         reason, is_pending = "--fresh indexes them first", _is_local(stored)
     if reason is None:
+        is_slow = how == "auto" and is_update_slow(Layout(folder))
         update = partial(_update, folder, settings, changes, LONGEST if how == "auto" else None)
-        return _run_steps(update, folder, opened, found, steps)
+        done = _run_steps(update, folder, opened, found, steps)
+        if done.reason == _TOO_SLOW and found.changes:
+            is_slow, steps = True, _steps(opened, folder, how, changes, stored)
+            done = _run_steps(update, folder, opened, found, steps) if steps == ("words",) else done
+        if is_slow and done.updated:
+            mark_slow_update(Layout(folder))  # publishing the words has ended the pause
+        return done
     if reason == _TOO_SLOW:  # a service finishes it behind its answers
         is_pending = _is_local(stored)
     is_pending |= bool(changes.uncompared)
@@ -288,7 +295,8 @@ def _steps(
         size += sum(record.bytes for record in stages.values())
     for_all = _PER_FILE * sum(one.files for one in changes.sources) if changes.needs_all else 0.0
     with_vectors = size + manifest.unembedded * _PASSAGE
-    if not is_remote and with_vectors * (_PER_BYTE_EMBEDDED if has_model else _PER_BYTE) + for_all <= QUICK:
+    may_encode = not is_remote and not (can_wait and is_update_slow(Layout(folder)))
+    if may_encode and with_vectors * (_PER_BYTE_EMBEDDED if has_model else _PER_BYTE) + for_all <= QUICK:
         return ("all",)
     return ("words",) if can_wait and size * _PER_BYTE + for_all <= QUICK else ()
 
