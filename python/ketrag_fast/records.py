@@ -249,12 +249,14 @@ def _init_of(cls: type, every: dict[str, Any], frozen: bool) -> Callable[..., No
     required = accepted - {name for name, _ in (*defaults, *factories)}
     has_slots = any("__slots__" in base.__dict__ for base in cls.__mro__[:-1])
     is_checked = hasattr(cls, "__post_init__")
+    # The standard decorator leaves the default of a field that no caller sets to the class, which has slots.
+    is_compiled = all(one.init or one.default is _MISSING for one in every.values())
     calls = 0
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
         nonlocal calls
         calls += 1
-        is_many = calls >= _MANY and len(accepted) == len(every)
+        is_many = calls >= _MANY and is_compiled
         values = dict(zip(ordered, args, strict=False))
         is_wrong = (
             len(args) > len(ordered) or not kwargs.keys() <= accepted or not values.keys().isdisjoint(kwargs)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ketrag_fast import Document, Index, Query, Settings
-from ketrag_fast.errors import ConfigError, DeadlineExceeded
+from ketrag_fast.errors import ConfigError, DeadlineExceeded, InputError
 from ketrag_fast.kernels.text import unpack
 from ketrag_fast.types import Hits
 from tests.oracles.phrases import has_phrase
@@ -124,6 +124,35 @@ def test_a_prefix_is_not_an_unknown_word(index: Index, query: str) -> None:
     assert hits and not hits.replaced and not any("searched for" in note for note in hits.notes)
 
 
+@pytest.mark.parametrize("field", ["title", "in", "type", "from", "after", "-title"])
+def test_a_field_without_a_value_is_left_out_and_named(index: Index, field: str) -> None:
+    plain = index.retrieve("red kettle")
+    context = index.retrieve(f"red kettle {field}:")
+    assert context.passages == plain.passages
+    name = field.removeprefix("-")
+    assert context.notes[0].startswith(
+        f"{name}: has no value, and was ignored; the value follows without a blank"
+    )
+    assert index.retrieve(f"{field}: red kettle").passages == plain.passages
+    with pytest.raises(InputError, match=f"the query has only {name}:, which has no value"):
+        index.retrieve(f"{field}:")
+    assert index.retrieve(f"{field}:", literal=True).notes == ()
+
+
+def test_titles_include_the_headings_within_a_passage(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    house = "The boiler is old.\n\n## Red kettles\n\nThey are in the cellar.\n\n### Lids\n\nTwo lids."
+    (tmp_path / "notes" / "house.md").write_text(f"# House\n\n{house}\n")
+    (tmp_path / "notes" / "shed.md").write_text(
+        "# Shed\n\nA red kettle with two lids.\n\n## Tools\n\nA saw.\n"
+    )
+    with Index.build(tmp_path / "notes", tmp_path / "index") as index:
+        assert found(index, "title:kettle") == {"house.md"}
+        assert found(index, 'title:"red kettle"') == found(index, "heading:lid*") == {"house.md"}
+        assert found(index, "title:shed") == found(index, "-title:kettle title:tools") == {"shed.md"}
+        assert found(index, "title:saw") == set()
+
+
 def test_literal_switches_marks_off(index: Index) -> None:
     assert found(index, '"red kettle"', literal=True) == found(index, "red kettle")
     assert not index.search("gaskett", literal=True)
@@ -224,7 +253,10 @@ def test_bad_input_is_read_in_bounded_time(index: Index) -> None:
 @given(st.text(st.sampled_from('"“”-*: \naeikrt.lo/ü') | st.characters(), max_size=40))
 def test_no_text_is_an_error(query: str) -> None:
     if query.strip():
-        assert isinstance(_shared().search(query, 3), Hits)
+        try:
+            assert isinstance(_shared().search(query, 3), Hits)
+        except InputError as error:
+            assert "no value" in str(error), query  # of a field alone, such as "to:"
 
 
 _opened: list[Index] = []

@@ -25,6 +25,7 @@ OTHERS = [
         "Kapı açık.",
     ),
     *("RFC is short.", "An RFC.", "Lot 31 of 2", "The 5 of us met.", "Port of call", "Parcels 1, 23, 456."),
+    *("Send me an e-mail about the lease.", "A T-shirt is on sale.", "The cheque bounced once."),
     *("Der Zug hat Verspätung.", "De trein is te laat.", "Nyitva van az ajtó."),
 ]
 PAIRS = {
@@ -111,6 +112,14 @@ PAIRS = {
         ("Three wolves howled.", "wolf"),
         ("The mouse ate cheese.", "mice"),
         ("All analyses were late.", "analysis"),
+    ],
+    "letters with a symbol that are function words in French": [
+        ("The driver is C++ code from 2009.", "C++"),
+        ("Our backend is written in C# since spring.", "C#"),
+    ],
+    "a compound of a letter next to another word": [
+        ("His email bounced twice.", "e-mail bounced"),
+        ("The tshirt shrank in the wash.", "T-shirt shrank"),
     ],
     "words apart": [("Back up the disk.", "backup")],
 }

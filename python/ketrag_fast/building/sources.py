@@ -16,6 +16,7 @@ from ketrag_fast.readers import Item, SourceFile, SourceFiles, find, is_glob, kn
 from ketrag_fast.readers.files import PATTERN, missing
 from ketrag_fast.readers.ignored import leaves_out as leaves_out
 from ketrag_fast.readers.ignored import reason
+from ketrag_fast.readers.repository import top_of
 from ketrag_fast.readers.sandbox import UNCHANGED, Apart, ReadJob
 from ketrag_fast.readers.titles import cut_title
 from ketrag_fast.records import dataclass, replace
@@ -339,7 +340,11 @@ def read_jobs(
     """Yield the files that a reader supports, with their kinds; note all others in `selection`."""
     selection.skipped += files.left_out
     root = root_of(spec, follow=settings.follow_links)
+    last, in_repository = "", False
     for name, path in files.files:
+        folder = os.path.dirname(path)  # noqa: PTH120 - it runs for every file
+        if folder != last:
+            last, in_repository = folder, top_of(folder) is not None
         file = SourceFile(
             path,
             name,
@@ -350,6 +355,7 @@ def read_jobs(
             hidden=settings.hidden == "read",
             generated=settings.generated == "read",
             alone=name == selection.named,
+            in_repository=in_repository,
         )
         try:
             kind = UNCHANGED if selection.is_unchanged(file) else known_kind(file)

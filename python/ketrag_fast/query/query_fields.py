@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     Mask = NDArray[np.bool_]
 
-TITLES: Final = ("title", "subject")
+TITLES: Final = ("title", "subject", "heading")
 PATHS: Final = ("in", "path", "folder", "file")
 TYPES: Final = ("type", "filetype", "ext")
 DATES: Final = ("after", "before", "date", "since", "until")

@@ -261,9 +261,10 @@ def _reorder(
     if plan.typed is not None and plan.typed.preferred is not None:
         # Only the best passage with the phrase moves to the front, because a quoted title often leads to an
         # answer in another passage (docs/internals/ranking.md#quotes-in-questions).
-        best = np.flatnonzero(plan.typed.preferred[first])[:1]
-        ahead = np.concatenate([best, np.delete(np.arange(len(first)), best)])
-        first, scores = first[ahead], scores[ahead]
+        best = _core.first_preferred(scores.tolist(), plan.typed.preferred[first].tolist())
+        if best is not None:
+            ahead = np.concatenate([[best], np.delete(np.arange(len(first)), best)])
+            first, scores = first[ahead], scores[ahead]
     return np.concatenate([first, units[DEPTH:]]), np.concatenate([scores, all_scores[DEPTH:]])
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from ketrag_fast import _core
+from ketrag_fast.errors import InputError
 from ketrag_fast.query.open_generation import FilterMask, Opened, mask_of
 from ketrag_fast.query.query import Clock, core_text
 from ketrag_fast.records import dataclass, field
@@ -21,6 +22,14 @@ if TYPE_CHECKING:
 
     Units = NDArray[np.bool_]
 
+_EXAMPLES: Final = {
+    **dict.fromkeys(("in:", "path:", "folder:"), "clients/brandt"),
+    **dict.fromkeys(("type:", "filetype:", "ext:"), "pdf"),
+    **dict.fromkeys(("after:", "before:", "date:", "since:", "until:"), "2024-03"),
+    **dict.fromkeys(("from:", "to:"), "jonas"),
+    "file:": "contract.pdf",
+}
+"""Values of fields as messages show them."""
 _MOST_PREFERRED: Final = 8
 """Maximum number of phrases of a question that are preferred; others count as words."""
 
@@ -91,11 +100,14 @@ class _Resolver:
         self._preferred: list[Term] = []
         self._fields: list[tuple[str, str, bool]] = []
         self._ignored: list[str] = []
+        self._empty: list[str] = []
 
     def add(self, kind: str, raw: str, text: str, name: str, excluded: bool) -> None:
         """Add a part of the query."""
         term = Term(text, kind == "prefix")
-        if kind == "field":
+        if kind == "field" and not text:
+            self._empty.append(f"{name}:")
+        elif kind == "field":
             self._add_field(raw, text, name.lower(), excluded)
         elif kind == "preferred":
             self._preferred.append(term)
@@ -125,6 +137,8 @@ class _Resolver:
     def selected(self) -> FilterMask | None:
         """Return the units that the query selects, and complete the query."""
         query = self.query
+        if self._empty:
+            self._report_empty()
         if self._ignored:
             query.notes.append(
                 f"the query is long: {self._ignored[0][:40]} and other marks are read as text (see `literal`)"
@@ -148,6 +162,21 @@ class _Resolver:
         query.lists_documents = not self._wanted
         query.lacks_terms = fits_fields and units is not None and not units.any()
         return self._filtered if units is None else mask_of(units.tobytes())
+
+    def _report_empty(self) -> None:
+        """Report fields without a value, which are left out of the query.
+
+        Raises InputError if nothing else is left of it.
+        """
+        has = "has no value" if len(self._empty) == 1 else "have no value"
+        name = self._empty[0]
+        form = f"the value follows without a blank: {name}{_EXAMPLES.get(name, 'kettle')}"
+        if not (self._words or self._wanted or self._fields or self._unwanted):
+            raise InputError(
+                f"the query has only {', '.join(self._empty)}, which {has}",
+                hint=f"{form}; `literal` searches for the words themselves",
+            )
+        self.query.notes.append(f"{', '.join(self._empty)} {has}, and was ignored; {form}")
 
     def _select_by_fields(self) -> Units | None:
         units = None if self._filtered is None else self._filtered.fits

@@ -161,7 +161,11 @@ def kind_of(file: SourceFile) -> str | None:
     if file.data is not None or file.alone:
         return found
     return source_kind(
-        file.path, found, head, is_text=found is None and bool(head.strip()) and _is_text(head)
+        file.path,
+        found,
+        head,
+        is_text=found is None and bool(head.strip()) and _is_text(head),
+        in_repository=file.in_repository,
     )
 
 

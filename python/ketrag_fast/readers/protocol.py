@@ -75,7 +75,8 @@ class SourceFile:
     `ocr` has the languages in which the text of scanned pages is recognised. A reader may use up to
     `processes` processes; the result does not depend on them. With `hidden`, hidden sheets, rows, columns
     and slides are read, with `generated` also members of an archive that a program wrote. A file that is
-    `alone`, because it is itself the source, is not read as a part of its repository.
+    `alone`, because it is itself the source, is not read as a part of its repository; `in_repository` is None
+    if that is not known.
     """
 
     path: Path
@@ -90,6 +91,7 @@ class SourceFile:
     hidden: bool = False
     generated: bool = False
     alone: bool = False
+    in_repository: bool | None = None
     assumed: Assumed = field(default_factory=Assumed, init=False, compare=False, repr=False)
     unpacked: Unpacked = field(default_factory=Unpacked, compare=False, repr=False)
     """Shared by a file, its members and theirs."""

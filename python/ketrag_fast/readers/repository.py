@@ -50,17 +50,22 @@ def top_of(folder: str) -> str | None:
     return here
 
 
-def source_kind(path: Path, kind: str | None, head: bytes, *, is_text: bool) -> str | None:
+def source_kind(
+    path: Path, kind: str | None, head: bytes, *, is_text: bool, in_repository: bool | None = None
+) -> str | None:
     """Return the kind of a file on disk: "source" for templates and for the text files of a repository.
 
-    `kind` is its kind elsewhere, and `is_text` whether an unknown file begins as text does.
+    `kind` is its kind elsewhere, and `is_text` whether an unknown file begins as text does. Whether it is in
+    a repository is looked up unless the caller knows it.
     """
     if kind == "html" and _TEMPLATE.search(head):
         return "source"
     is_lines = kind == "jsonl" and _DATA_SET.match(head) is None
     if kind not in (None, "text", "markdown", *_AS_WRITTEN) and not is_lines:
         return kind
-    if (kind in ("mail", "mbox") and _ENCODED.search(head)) or top_of(str(path.parent)) is None:
+    if kind in ("mail", "mbox") and _ENCODED.search(head):
+        return kind
+    if not (top_of(str(path.parent)) is not None if in_repository is None else in_repository):
         return kind
     if kind == "markdown":
         return "source markdown"

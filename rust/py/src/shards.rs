@@ -97,6 +97,13 @@ pub fn has_only_function_words(question: &str, whole: TotalsIn) -> PyResult<bool
     Ok(ketrag_core::rank::function_words::are_all(question, &languages))
 }
 
+/// Return the position of the passage that comes first because it has a phrase that a question quotes, given scores in
+/// descending order and whether each passage has one; `None` if no passage with it is good enough.
+#[pyfunction]
+pub fn first_preferred(scores: Vec<f64>, flags: Vec<bool>) -> Option<usize> {
+    ketrag_core::search::preferred::first_preferred(scores.into_iter().zip(flags))
+}
+
 /// The keywords of a query with their weights over all shards.
 #[pyclass(frozen, name = "Weighting", module = "ketrag_fast._core")]
 pub struct PyWeighting(Weighting);

@@ -29,6 +29,11 @@ const SHORT_QUESTION: usize = 3;
 const QUOTES: [(char, &[char]); 4] =
     [('"', &['"']), ('“', &['”', '“', '"']), ('„', &['“', '”', '"']), ('«', &['»'])];
 const LONGEST_FIELD: usize = 32;
+/// Fields that every index has. Without a value, other names before a colon are text.
+const FIELDS: [&str; 17] = [
+    "title", "subject", "heading", "in", "path", "folder", "file", "type", "filetype", "ext", "after",
+    "before", "date", "since", "until", "from", "to",
+];
 
 /// What a part of a query is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +46,7 @@ pub enum Kind {
     Prefix,
     /// A phrase in a question: passages with it are preferred.
     Preferred,
-    /// A field with a value. Whether the field exists is not known here.
+    /// A field with a value. Whether the field exists is not known here. The value of one of [`FIELDS`] may be empty.
     Field,
     /// Plain words that would be a mark in a shorter query.
     Ignored,
@@ -94,6 +99,8 @@ pub fn parse(query: &str) -> Vec<Part<'_>> {
             }
             Kind::Text => {}
             _ if pasted => *part = Part { kind: Kind::Ignored, ..Part::plain(part.raw) },
+            // "The date: when is it?"
+            Kind::Field if is_question && part.text.is_empty() => *part = Part::plain(part.raw),
             _ => {}
         }
     }
@@ -215,6 +222,13 @@ fn field(rest: &str) -> Option<(Part<'_>, usize)> {
         return Some((part, whole));
     }
     let text = token_of(value).trim_end_matches([',', ';', '!', '?', ')']);
+    if !has_letter(text) && FIELDS.contains(&name) {
+        let whole = at + 1 + token_of(value).len();
+        return Some((
+            Part { kind: Kind::Field, text: "", field: name, ..Part::plain(&rest[..whole]) },
+            whole,
+        ));
+    }
     // An address, a scope of C++ and a path of Windows are not fields.
     if !has_letter(text) || text.starts_with([':', '\\']) || text.starts_with("//") {
         return None;
@@ -268,13 +282,25 @@ mod tests {
     }
 
     #[test]
+    fn fields_without_a_value() {
+        use Kind::*;
+        assert_eq!(parts("title:"), [(Field, "", "title", false)]);
+        assert_eq!(parts("-in: kettle"), [(Field, "", "in", true), (Text, "kettle", "", false)]);
+        assert_eq!(parts("kettle title:\"\""), [(Text, "kettle", "", false), (Field, "", "title", false)]);
+        assert_eq!(parts("type:* red"), [(Field, "", "type", false), (Text, "red", "", false)]);
+        let kinds = |query| parse(query).iter().map(|part| part.kind).collect::<Vec<_>>();
+        assert!(kinds("the next meeting date: when is it?").iter().all(|kind| *kind == Text));
+    }
+
+    #[test]
     fn text_with_signs_is_plain() {
         for query in [
             "Re: kettle", "note: call Ada", "at 14:30", "http://localhost:8080/a?b=c", "std::vector<int>",
             r"C:\Users\ada", "1:2", "a 5\" pipe", "3.5\" disk", "\"red kettle", "kettle\"", "-", "--",
             "- old", "-- old", "--flag", "tar -x", "-40 degrees", "kettle-old", "*", "**", "**bold**",
-            "*args", "a*b", "f(x)*", ":", "::", ":)", "\"\"", "\" \"", "\"!?\"", "-\"\"", "-\"!", "title:",
-            "title: red", "e-mail", "Ein- und -ausgang", "-gasket", "-old -new", "C++", "1 - 2", "(a:b)", "",
+            "*args", "a*b", "f(x)*", ":", "::", ":)", "\"\"", "\" \"", "\"!?\"", "-\"\"", "-\"!", "Title:",
+            "Title: red", "red:", "e-mail", "Ein- und -ausgang", "-gasket", "-old -new", "C++", "1 - 2",
+            "(a:b)", "",
         ] {
             assert!(parse(query).is_empty(), "{query}: {:?}", parse(query));
         }
@@ -312,12 +338,14 @@ mod tests {
             for part in &found {
                 let start = at + trimmed[at..].find(part.raw).unwrap();
                 prop_assert!(trimmed[at..start].chars().all(char::is_whitespace));
-                prop_assert!(!part.text.is_empty() && part.raw.contains(part.text));
+                prop_assert!(part.raw.contains(part.text));
+                prop_assert!(!part.text.is_empty() || FIELDS.contains(&part.field));
                 prop_assert_eq!(part.kind == Kind::Field, !part.field.is_empty());
                 at = start + part.raw.len();
             }
             prop_assert!(found.is_empty() || trimmed[at..].chars().all(char::is_whitespace));
-            prop_assert!(found.is_empty() || found.iter().any(|part| part.kind != Kind::Text));
+            let is_question = trimmed.ends_with(['?', '？']) || found.len() > 1;
+            prop_assert!(found.is_empty() || is_question || found.iter().any(|part| part.kind != Kind::Text));
         }
 
         #[test]

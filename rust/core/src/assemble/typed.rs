@@ -58,7 +58,9 @@ impl Searcher {
                 Ok(Unit { title: place.title, text: place.text, document, language })
             };
             let labels = |unit: u32| parts.labels(unit);
-            let texts = Texts { links, unit: &unit, labels: &labels, threads, titles: term.in_title };
+            let headings = |unit: u32| Ok(parts.units()?.headings_within(unit));
+            let titles = term.in_title;
+            let texts = Texts { links, unit: &unit, labels: &labels, headings: &headings, threads, titles };
             texts.matching(term.text, term.is_prefix, mask, progress).map(Some)
         })
     }

@@ -94,6 +94,8 @@ mod tests {
         assert_eq!(rank("to be or not to be"), [0, 1]);
         assert_eq!((rank("WHO"), rank("that"), rank("us")), (vec![2], vec![0], vec![]));
         assert!(are_all("To be", &[]) && !are_all("to sail", &[]) && !are_all("?", &[]));
+        let french = [Language::by_name("fr").unwrap()];
+        assert!(are_all("c", &french) && !are_all("C++", &french) && !are_all("C#", &french));
     }
 
     #[test]

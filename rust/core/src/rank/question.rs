@@ -27,6 +27,11 @@ const JOINED: f64 = 0.2;
 /// "RFC2616".
 const GLUED: f64 = 0.5;
 
+/// Weight of "e" and "mail" for a query with "e-mail", and of the letters of "U.S.A.", if the index has "email" or "usa", which a
+/// text with either form has: with three keywords, one word would count more than the rest of a short query. The value is that of
+/// [`PARTS`]; with 1, "e-mail bounced" puts a text about another e-mail before "His email bounced". No others were compared.
+const LETTERS: f64 = 0.1;
+
 /// Maximum number of words of a query whose other forms are searched in texts of unknown language. The question sets of the
 /// gate have longer questions and do not depend on it; other values were not compared.
 const SHORT: usize = 5;
@@ -118,10 +123,9 @@ impl Question {
     /// Return whether the index has each word of a compound of prose, and these mean something alone: not the letters of
     /// "U.S.A." and "e-book".
     fn has_its_words(&self, number: usize, known_words: &[bool]) -> bool {
-        let is_letter = |k: usize| self.lexer.lower(k).chars().nth(1).is_none();
         let is_function = |k: usize| stop_words().has(self.lexer.lower(k));
         let is_known = |k: usize| known_words.get(k) == Some(&true) || is_function(k);
-        self.lexer.compound_words(number).all(|k| !is_letter(k) && is_known(k))
+        self.lexer.compound_words(number).all(|k| !is_letter(&self.lexer, k) && is_known(k))
     }
 
     /// Set the keywords and their weights from those found. A keyword that was found several times gets its
@@ -160,8 +164,19 @@ impl Question {
             }
             _ => false,
         };
+        // The letters of "U.S.A." and the words of "e-mail", if the index has "usa" and "email".
+        let mut of_letters = vec![false; self.lexer.words.len()];
+        for &(_, role) in &found {
+            if let Role::Joined(number) = role {
+                let words = self.lexer.compound_words(number);
+                if words.clone().any(|k| is_letter(&self.lexer, k)) {
+                    of_letters[words].fill(true);
+                }
+            }
+        }
         let share = |role: Role| match role {
             _ if is_glued(role) => GLUED,
+            Role::Word(k) if of_letters[k] => LETTERS,
             Role::Part(name) if of_names[name].0 => PARTS / of_names[name].1 as f64,
             Role::Variant(k) if known_words.get(k) == Some(&true) => VARIANTS,
             Role::Joined(number) if self.has_its_words(number, &known_words) => JOINED,
@@ -176,6 +191,10 @@ impl Question {
             self.shares.clear();
         }
     }
+}
+
+fn is_letter(text: &Lexer, k: usize) -> bool {
+    text.lower(k).chars().nth(1).is_none()
 }
 
 /// Return the strings that occur in a text as phrases of 1 to 8 words, ignoring case: ids, ascending and distinct.

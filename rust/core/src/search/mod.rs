@@ -5,5 +5,6 @@ pub mod fill;
 pub mod fusion;
 pub mod nearest;
 pub mod phrase_units;
+pub mod preferred;
 pub mod render;
 mod word_breaks;

@@ -40,7 +40,9 @@ pub struct Texts<'a> {
     /// The path of a unit's file, and the people of a mail.
     pub labels: &'a (dyn Fn(u32) -> Result<(&'a str, String)> + Sync),
     pub threads: usize,
-    /// Whether only titles are searched.
+    /// The headings within a unit.
+    pub headings: &'a (dyn Fn(u32) -> Result<Vec<String>> + Sync),
+    /// Whether only titles and headings are searched.
     pub titles: bool,
 }
 
@@ -137,7 +139,11 @@ impl Texts<'_> {
             units.extend(Some(at).filter(|&at| passes(at)));
             return Ok(());
         }
-        if !self.titles && phrase.len() > 1 && passes(at) {
+        if self.titles {
+            units.extend((self.headings)(at)?.iter().any(|name| has(name)).then_some(at));
+            return Ok(());
+        }
+        if phrase.len() > 1 && passes(at) {
             let (path, people) = (self.labels)(at)?;
             if has(path) || has(&people) {
                 units.push(at);

@@ -17,6 +17,7 @@ use crate::rank::question::Question as Known;
 use crate::rank::relevance::{falling, nothing_fits};
 use crate::rank::walk;
 use crate::search::copies::distinct;
+use crate::search::preferred::first_preferred;
 use crate::sparse::{leaves, CsrView, Mask, Scored};
 use crate::text::bpe::Encoding;
 use crate::text::lexical::Lexer;
@@ -101,7 +102,7 @@ impl Union {
     }
 
     /// Return the best `count` units, without copies if the request prints each text once. The best preferred unit comes
-    /// first, if it is among the best units; the others keep their order. `masks` are needed only for the units of
+    /// first, if its score is good enough; the others keep their order. `masks` are needed only for the units of
     /// [`Union::complete`]; other bundles know which of their units the filter permits.
     pub fn rank(
         &self,
@@ -126,7 +127,8 @@ impl Union {
             let Origin { shard, unit, .. } = origin(one.id);
             preferred.units.contains(&(shard, unit))
         };
-        if let Some(best) = found.iter().take(preferred.depth).position(is_preferred) {
+        let flagged = found.iter().take(preferred.depth).map(|one| (one.score, is_preferred(one)));
+        if let Some(best) = first_preferred(flagged) {
             found[..=best].rotate_right(1);
         }
         let units: Vec<u32> = found.iter().map(|one| one.id).collect();

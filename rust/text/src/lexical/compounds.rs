@@ -2,6 +2,8 @@
 //!
 //! All forms of a compound are at one place of the text, so they do not make it longer.
 
+use super::numbers::HEXADECIMAL;
+use super::symbols::NAMED_FUNCTION;
 use super::{Compound, Kind, Lexer};
 use crate::folding::is_unspaced;
 use crate::identifiers::{
@@ -31,28 +33,50 @@ impl Lexer {
                 continue;
             }
             let (end, kind) = self.compound_at(at);
-            let is_word = end == at + 1 && !self.has_symbol(at..end);
-            let has_letters = |k: usize| self.raw(k).chars().any(char::is_alphabetic);
-            let has_forms = if is_word {
-                has_inner_capital(self.raw(at)) || self.has_number_parts(at) || self.is_named_function(at)
-            } else {
-                end == at + 1 || (at..end).any(has_letters) || self.number_forms(at).is_some()
-            };
-            if has_forms {
+            let is_word = self.is_word(at..end);
+            if self.has_forms(at..end, is_word) {
                 self.compounds.push(Compound { words: at..end, kind, is_word });
             }
             at = end;
         }
     }
 
-    /// Return whether a word is in small letters and between blanks. No compound begins with it, and most words are such.
+    fn is_word(&self, words: Range<usize>) -> bool {
+        words.len() == 1 && !self.has_symbol(words)
+    }
+
+    /// Return whether a run of words is also matched in other forms than its words.
+    fn has_forms(&self, words: Range<usize>, is_word: bool) -> bool {
+        let at = words.start;
+        if is_word {
+            return has_inner_capital(self.raw(at))
+                || self.has_number_parts(at)
+                || self.is_named_function(at);
+        }
+        let has_letters = |k: usize| self.raw(k).chars().any(char::is_alphabetic);
+        words.len() == 1 || words.clone().any(has_letters) || self.number_forms(at).is_some()
+    }
+
+    /// Return whether a word is of small letters and digits behind its first letter, between blanks or before a comma or full
+    /// stop. No compound begins with it and it has no forms alone; nearly all words are such, and need no further look.
     fn is_plain(&self, at: usize) -> bool {
         let (word, bytes) = (self.words[at], self.folded.as_bytes());
-        let follows = self.words.get(at + 1).is_some_and(|next| next.start == word.end + 1);
-        follows
-            && bytes[word.end] == b' '
-            && (word.start == 0 || bytes[word.start - 1] == b' ')
-            && bytes[word.start..word.end].iter().all(u8::is_ascii_lowercase)
+        let Some(next) = self.words.get(at + 1) else { return false };
+        let is_blank = |byte: u8| matches!(byte, b' ' | b'\n');
+        let is_apart = match next.start - word.end {
+            1 => is_blank(bytes[word.end]),
+            2 => matches!(bytes[word.end], b'.' | b',') && is_blank(bytes[word.end + 1]),
+            _ => false,
+        };
+        if !is_apart || word.start > 0 && !is_blank(bytes[word.start - 1]) {
+            return false;
+        }
+        let (first, rest) = (bytes[word.start], &bytes[word.start + 1..word.end]);
+        // A capital may show that a function word is a name.
+        let begins = first.is_ascii_lowercase() || first.is_ascii_uppercase() && rest.len() >= NAMED_FUNCTION;
+        begins
+            && rest.iter().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+            && (rest.len() + 1 < HEXADECIMAL || rest.iter().all(u8::is_ascii_lowercase))
     }
 
     /// Return the end and the kind of the compound that begins at word `at`, if only of one word.
@@ -218,5 +242,24 @@ impl Lexer {
             self.each_part_of_number(k, |part| add(part.to_owned(), true));
         }
         added
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn plain_words_begin_no_compound(text in "([A-Z]?[a-z]{0,5}[0-9]{0,4}|[0-9a-f]{7,9}|Will|May|Ph|x|gb|kg|[ \n]|, |\\. |[-.,;:'/_@#&+%^\"]){0,24}") {
+            let mut lexer = Lexer::default();
+            lexer.read(&text);
+            for at in (0..lexer.words.len()).filter(|&at| lexer.is_plain(at)) {
+                let end = lexer.compound_at(at).0;
+                prop_assert_eq!(end, at + 1, "{}", lexer.raw(at));
+                prop_assert!(!lexer.has_forms(at..end, lexer.is_word(at..end)), "{}", lexer.raw(at));
+            }
+        }
     }
 }

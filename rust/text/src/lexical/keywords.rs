@@ -98,10 +98,12 @@ impl Lexer {
         }
     }
 
-    /// Return whether there are words and all of them are function words of English or one of these languages.
+    /// Return whether there are words and all of them are function words of English or one of these languages. With a symbol,
+    /// such a word means something else: "c" is one in French, "C++" is not.
     pub fn are_function_words(&self, languages: &[Language]) -> bool {
         let is_function = |word: &str| stop_words().has(word) || languages.iter().any(|one| one.drops(word));
-        !self.words.is_empty() && self.lowers(0).all(is_function)
+        let has_symbol = || self.compounds.iter().any(|one| self.has_symbol(one.words.clone()));
+        !self.words.is_empty() && self.lowers(0).all(is_function) && !has_symbol()
     }
 
     /// Call `each` with the keywords of a query, with each word analysed in every language of an index (an

@@ -22,7 +22,7 @@ const MAX_GAP: usize = 4;
 /// Maximum number of groups.
 const MAX_GROUPS: usize = 9;
 /// Minimum length of a hexadecimal word, and lengths of the beginnings by which it is found.
-const HEXADECIMAL: usize = 8;
+pub(super) const HEXADECIMAL: usize = 8;
 const BEGINNINGS: Range<usize> = 7..13;
 const MAX_HEXADECIMAL: usize = 128;
 
@@ -72,6 +72,9 @@ impl Lexer {
     /// 512 GB, 5 µm, 21 °C
     fn measure(&self, at: usize) -> Option<Number> {
         let first = self.raw(at);
+        if !is_digits(first) {
+            return None;
+        }
         let unit = self.lower(at + 1);
         let is_unit = match self.gap(at + 1) {
             " " if matches!(self.raw(at + 1), "C" | "F") => true,
@@ -80,7 +83,7 @@ impl Lexer {
             _ => false,
         };
         let whole = || format!("{first}{}", plain_unit(unit));
-        (is_unit && is_digits(first)).then(|| Number { end: at + 2, wholes: vec![whole()] })
+        is_unit.then(|| Number { end: at + 2, wholes: vec![whole()] })
     }
 
     /// 00:1A:2B:3C:4D:5E

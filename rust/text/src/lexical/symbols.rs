@@ -9,6 +9,8 @@ use std::sync::OnceLock;
 
 /// English function words that are names with a capital: May, Will, the film Her. Titles also have capitals at "Of the".
 const NAMES: &str = "may will us it who her him them you now once can just";
+/// Length in bytes of the longest of [`NAMES`].
+pub(super) const NAMED_FUNCTION: usize = 4;
 
 fn names() -> &'static WordSet {
     static SET: OnceLock<WordSet> = OnceLock::new();

@@ -11,9 +11,11 @@ use crate::items::Items;
 use crate::search::fill::{Count, FillPolicy, OversizePolicy};
 use crate::text::strings::Strings;
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// Kinds of locations that all units of a row must share.
-const SHARED: [&[u8]; 4] = [b"[\"page\",", b"[\"slide\",", b"[\"heading\",", b"[\"symbol\","];
+const SHARED: [&[u8]; 4] = [b"[\"page\",", b"[\"slide\",", HEADING, b"[\"symbol\","];
+const HEADING: &[u8] = b"[\"heading\",";
 /// Maximum number of locations before a unit's start that are read.
 const NEAREST: usize = 256;
 
@@ -30,9 +32,8 @@ pub struct Locations<'a> {
 }
 
 impl Locations<'_> {
-    /// Return the labels at the start of a unit of a text.
-    fn at_start(&self, text: usize, unit: usize) -> Vec<u32> {
-        let at = self.units[2 * unit];
+    /// Return the range of the locations of a text, and the first of them that begins after an offset.
+    fn after(&self, text: usize, at: u32) -> (Range<usize>, usize) {
         let [first, end] = self.indptr.pair(text).map(|at| (at as usize).min(self.label.len()));
         let (mut low, mut high) = (first, end);
         while low < high {
@@ -42,6 +43,28 @@ impl Locations<'_> {
                 false => high = middle,
             }
         }
+        (first..end, low)
+    }
+
+    /// Return the names of the headings of the sections that begin within a unit of a text.
+    fn headings_within(&self, text: usize, unit: usize) -> Vec<String> {
+        let (start, end) = (self.units[2 * unit], self.units[2 * unit + 1]);
+        let (all, mut at) = self.after(text, start);
+        while at > all.start && self.spans[2 * (at - 1)] == start {
+            at -= 1;
+        }
+        let within = (at..all.end).take_while(|&at| self.spans[2 * at] < end).map(|at| self.label[at]);
+        let paths = within.filter_map(|label| {
+            let label = self.labels.bytes(Some(label as usize).filter(|&label| label < self.labels.len())?);
+            label.starts_with(HEADING).then(|| serde_json::from_slice::<(String, Vec<String>)>(label).ok())?
+        });
+        paths.filter_map(|(_, mut path)| path.pop()).collect()
+    }
+
+    /// Return the labels at the start of a unit of a text.
+    fn at_start(&self, text: usize, unit: usize) -> Vec<u32> {
+        let at = self.units[2 * unit];
+        let (Range { start: first, .. }, low) = self.after(text, at);
         let near = (low.saturating_sub(NEAREST).max(first)..low).filter(|k| at < self.spans[2 * k + 1]);
         let labels = near.map(|k| self.label[k]);
         let is_shared = |label: &u32| {
@@ -78,6 +101,14 @@ impl<'a> Units<'a> {
         }
         self.locations = Some(locations);
         Ok(self)
+    }
+
+    /// Return the names of the headings within a unit.
+    pub fn headings_within(&self, unit: u32) -> Vec<String> {
+        match (self.locations, self.titles) {
+            (Some(all), Some((_, of))) => all.headings_within(of[unit as usize] as usize, unit as usize),
+            _ => Vec::new(),
+        }
     }
 
     /// Return the text between a unit and the next one. Returns `None` if the next unit is far away or
