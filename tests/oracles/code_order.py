@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tests.oracles.lexical import STOP_WORDS, stemmer
 
@@ -20,7 +21,14 @@ ASIDE = re.compile(
     re.IGNORECASE,
 )
 TEST_NAME = re.compile(r"[^/](?:[_.-]test|_tests|[_.-]spec|Test|Tests|TestCase|Spec|Suite)\.[^/.]+$")
-GENERIC = {"init", "index", "lib", "main", "mod", "util", "utils"}
+GENERIC = {"init", "index", "lib", "main", "mod"}
+PAGE = re.compile(r"[^/]\.(?:md|rst|txt)$", re.IGNORECASE)
+RECORD = re.compile(
+    r"(?:^|/)\W*(?:authors|changelog|changes|codeowners|contributors|copying|history|licen[cs]e|licenses|news|notice"
+    r"|releases|third|unlicense)(?![a-z0-9])[^/]*$",
+    re.IGNORECASE,
+)
+HELP = re.compile(r"can|i|install|may|must|my|should|steps|supported|we|why|you|your")
 TESTS = re.compile(r"benchmarks?|conftest|examples?|fixtures?|specs?|test|testing|tests")
 KEYWORD = (
     r"alias|class|const|data|def|define|defmacro|defmodule|defp|defprotocol|enum|extension|fn|fun|func|function"
@@ -46,10 +54,13 @@ class Weights:
     code_name: float = 0.6
     code_folder: float = 0.3
     code_body: float = 0.2
+    code_cover: float = 0.3
     code_symbol: float = 0.4
     code_file: float = 0.6
     code_aside: float = 0.3
     code_imports: float = 0.5
+    code_old: float = 0.5
+    code_page: float = 0.7
     code_again: float = 0.3
     code_near: float = 0.4
 
@@ -65,6 +76,21 @@ class Bodies:
 
 def is_code(path: str) -> bool:
     return SUFFIX.search(path) is not None
+
+
+def is_page(path: str) -> bool:
+    return PAGE.search(path) is not None
+
+
+def activity(word: str) -> str:
+    """Return a stem without "er" or "or", and a letter that was doubled before it."""
+    found = re.fullmatch(r"(.{3,})[eo]r", word)
+    return re.sub(r"(?<=..)([^ls])\1$", r"\1", found[1]) if found else word
+
+
+def version_of(path: str) -> tuple[str, int] | None:
+    found = re.match(r"((?:(?!v\d+/)[^/]*/)*)v(\d{1,9})/", path)
+    return (found[1], int(found[2])) if found else None
 
 
 def is_aside(path: str) -> bool:
@@ -128,7 +154,8 @@ def is_imports(text: str) -> bool:
 
 
 def is_same(a: str, b: str) -> bool:
-    return a == b or (min(len(a), len(b)) >= 4 and (a.startswith(b) or b.startswith(a)))
+    begins = min(len(a), len(b)) >= 4 and (a.startswith(b) or b.startswith(a))
+    return a == b or begins or activity(a) == activity(b)
 
 
 def share(words: Sequence[str], others: Sequence[str]) -> float:
@@ -151,10 +178,17 @@ def arrange(
     weights = Weights(**(numbers or {}))
     depth = weights.code_depth_dense if near else weights.code_depth
     head = [unit for unit, _ in ranked[: int(depth)]]
-    files = {paths[unit] for unit in head if is_code(paths[unit])}
+    files = {paths[unit] for unit in head if is_code(paths[unit]) or is_page(paths[unit])}
     code = sum(is_code(paths[unit]) for unit in head) / max(len(head), 1)
+    if code == 0:
+        return [unit for unit, _ in ranked]
     asked = stems(query)
-    body = _bodies(files, paths, bodies)
+    words = words_of(query)
+    whole = asked + [stem(one + two) for one, two in pairwise(words)]
+    wants_help = any(HELP.fullmatch(word.strip(".,?!()\"'").lower()) for word in query.split())
+    sources = {found[1] for path in files if (found := re.search(r"([^/]+)\.(?:c|cc|cpp|cxx|m|mm)$", path))}
+    versions = [found for found in map(version_of, files) if found]
+    body, cover = _bodies(files, paths, bodies)
     short = min(1.0, 12 / max(len(query.split()), 1)) ** 2
     named = symbols(query)
     least = min((near[unit] for unit in head), default=0.0) if near else 0.0
@@ -164,22 +198,36 @@ def arrange(
         own = [near[unit] for unit in head if paths[unit] == path] if near else []
         return (max(own) - least) / span if own and span > 0 else 0.0
 
+    def on_page(factor: float) -> float:
+        return 1.0 - code * (1.0 - factor)
+
     def score(rank: int, unit: int) -> float:
         path, direct = paths[unit], 61 / (61 + rank)
         if path not in files:
             return direct
         folders, _, name = path.rpartition("/")
         own = words_of(name.rpartition(".")[0])
-        name_share = 0.0 if set(own) <= GENERIC else share([stem(word) for word in own], asked)
+        name_share = 0.0 if set(own) <= GENERIC else share([stem(word) for word in own], whole)
         bonus = weights.code_name * short * name_share + weights.code_folder * share(asked, stems(folders))
         bonus += weights.code_body * body[path]
-        bonus += weights.code_symbol * any(defines(texts[unit], one) for one in named)
-        bonus += weights.code_file * bool(named and own and own == words_of(named[-1]))
+        bonus += 0.0 if near else weights.code_cover * cover[path]
         bonus += weights.code_near * nearest(path)
+        if is_page(path):
+            bonus *= 1.0 if wants_help else weights.code_page
+            factor = on_page(weights.code_aside) if RECORD.search(path) and name_share == 0 else 1.0
+            return (direct + code * bonus) * factor
+        is_defined = any(defines(texts[unit], one) for one in named)
+        bonus += weights.code_symbol * is_defined
+        bonus += weights.code_file * bool(named and own and own == words_of(named[-1]))
         value = direct + code * bonus
         if is_aside(path) and not any(map(TESTS.fullmatch, words_of(query))):
             value *= weights.code_aside
-        return value * (weights.code_imports if is_imports(texts[unit]) else 1.0)
+        header = re.search(r"([^/]+)\.(?:h|hh|hpp|hxx)$", path)
+        is_header = header is not None and header[1] in sources and not is_defined
+        version = version_of(path)
+        if version and version[1] < max(number for above, number in versions if above == version[0]):
+            value *= 1.0 if f"v{version[1]}" in asked else weights.code_old
+        return value * (weights.code_imports if is_header or is_imports(texts[unit]) else 1.0)
 
     def rounded(value: float) -> float:
         return round(value * 2**30) / 2**30
@@ -191,19 +239,24 @@ def arrange(
         path = paths[head[rank]]
         times = seen.get(path, 0) if path in files else 0
         seen[path] = times + 1
-        final.append((-rounded(-value * weights.code_again**times), rank))
+        again = on_page(weights.code_again) if is_page(path) else weights.code_again
+        final.append((-rounded(-value * again**times), rank))
     return [head[rank] for _, rank in sorted(final)] + [unit for unit, _ in ranked[len(head) :]]
 
 
-def _bodies(files: set[str], paths: Sequence[str], bodies: Bodies) -> dict[str, float]:
-    """Return the BM25 score of each file as one text, divided by the greatest."""
+def _bodies(
+    files: set[str], paths: Sequence[str], bodies: Bodies
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the BM25 score of each file as one text, relative to the greatest, and its share of keywords."""
     units = {path: [unit for unit, own in enumerate(paths) if own == path] for path in files}
     lengths = {path: sum(bodies.lengths[unit] for unit in own) for path, own in units.items()}
     mean = max(math.fsum(lengths.values()) / max(len(files), 1), 1.0)
-    found = {}
+    found, cover = {}, {}
     for path, own in units.items():
         counts = [sum(bodies.counts[unit][at] for unit in own) for at in range(len(bodies.weights))]
         norm = 1.2 * (0.7 + 0.3 * lengths[path] / mean)
         found[path] = sum(w * tf / (tf + norm) for w, tf in zip(bodies.weights, counts, strict=True))
+        has = sum(w for w, tf in zip(bodies.weights, counts, strict=True) if tf)
+        cover[path] = has / (sum(bodies.weights) or 1.0)
     best = max(found.values(), default=0.0) or 1.0
-    return {path: value / best for path, value in found.items()}
+    return {path: value / best for path, value in found.items()}, cover

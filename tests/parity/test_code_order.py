@@ -42,6 +42,9 @@ FILES = {
         "JsonReader reads values: parse a file with the reader.",
         "Tests of the reader are in tests.",
     ],
+    "docs/CHANGES.md": ["The reader reads json values.", "Parsing of tokens was added."],
+    "api/v1/reader.ts": ["export function read(input) { return parse(input) }"],
+    "api/v2/reader.ts": ["export function read(input) { return parse(input, value) }"],
     "notes/reader": ["The reader was written before the parser and its tests."],
 }
 PATHS = [path for path, texts in FILES.items() for _ in texts]
@@ -61,6 +64,9 @@ WORDS = (
     "the",
     "src",
     "parsing",
+    "can",
+    "v1",
+    "changes",
 )
 PLAIN = st.lists(st.sampled_from(WORDS), min_size=1, max_size=16).map(" ".join)
 SYMBOLS = ("JsonReader", "parse_value", "write_all", "read", "json.JsonReader", "Json::read", "JsonReaders")
@@ -138,7 +144,9 @@ def test_the_file_with_the_nearest_passage_moves_up() -> None:
 @given(MIXED)
 def test_symbols_are_ranked_as_by_the_slow_form(query: str) -> None:
     # A part of an identifier that the index knows as a whole weighs less, which the slow form does not do.
-    assert [unit for unit, _ in ranked(query, code_body=0)] == slow(query, code_body=0)
+    assert [unit for unit, _ in ranked(query, code_body=0, code_cover=0)] == slow(
+        query, code_body=0, code_cover=0
+    )
 
 
 @pytest.mark.parametrize("query", ["read", "the reader of json", "JsonReader", "tests for the reader"])
@@ -170,13 +178,30 @@ def test_one_passage_of_each_file_comes_first() -> None:
     assert len(set(found[:files])) == files
 
 
-def test_documents_that_are_not_code_keep_their_order() -> None:
+def test_documents_that_are_neither_code_nor_pages_keep_their_order() -> None:
     for query in ("the reader", "tests parse file"):
-        prose = [
-            [unit for unit, _ in way if not oracle.is_code(PATHS[unit])]
+        others = [
+            [unit for unit, _ in way if not oracle.is_code(PATHS[unit]) and not oracle.is_page(PATHS[unit])]
             for way in (ranked(query), ranked(query, code_depth=0))
         ]
-        assert prose[0] == prose[1]
+        assert others[0] == others[1]
+
+
+def test_a_page_has_the_whole_bonus_if_the_query_is_about_what_a_user_does() -> None:
+    query = "parse a file with the reader"
+    asked = f"how can I {query}"
+    assert paths(asked) == paths(asked, code_page=0) == paths(asked, code_page=1)
+    places = [paths(query, code_page=weight).index("README.md") for weight in (0, 1)]
+    assert places[0] > places[1]
+
+
+def test_sources_come_before_headers_and_new_versions_before_old_ones() -> None:
+    found = paths("parse the value")
+    assert found.index("src/parse.c") < found.index("include/parse.h")
+    assert found.index("api/v2/reader.ts") < found.index("api/v1/reader.ts")
+    # A query that names the old version is ranked as if versions were no sign.
+    for query, is_equal in (("parse the value in v1", True), ("parse the value", False)):
+        assert (paths(query) == paths(query, code_old=1)) == is_equal
 
 
 def test_a_collection_without_code_is_ranked_as_before() -> None:

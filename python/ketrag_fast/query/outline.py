@@ -68,7 +68,9 @@ class Outline:
         heads = [f"{name(file.document)} ({_about(file)})" for file in self.files]
         lines = [*rows, *heads]
         sizes = [int(size) + 1 for size in count_tokens(lines)] if lines else []
-        end = f"[{counted(len(self.files), 'file')} of code in {counted(len(self.folders), 'folder')}]"
+        read = f"the first {len(self.files):,} of " if self.unread else ""
+        code = counted(len(self.files) + self.unread, "file")
+        end = f"[{read}{code} of code in {counted(len(self.folders), 'folder')}]"
         room = tokens - int(count_tokens([end])[0]) - 1
         shown = []
         for line, size in zip(lines, sizes, strict=True):

@@ -1,4 +1,4 @@
-"""Exports of chats: ChatGPT, Claude, Slack, Discord and Teams as JSON, WhatsApp as text."""
+"""Exports of chats: ChatGPT, Claude, Slack, Discord, Teams and Telegram as JSON, WhatsApp as text."""
 
 from __future__ import annotations
 
@@ -76,6 +76,11 @@ def conversations(file: SourceFile, data: Any) -> Iterator[Document] | None:
         return conversations(file, first["conversations"])
     if isinstance(first.get("messages"), list) and isinstance(first.get("channel"), dict):
         return _each(file, rows, _discord)
+    chats = first.get("chats")
+    if isinstance(chats, dict) and isinstance(chats.get("list"), list):
+        return _each(file, chats["list"], _telegram)
+    if any("date_unixtime" in one for one in _dicts(first.get("messages"))[:5]):
+        return _each(file, rows, _telegram)
     if isinstance(data, list) and first.get("type") == "message" and "ts" in first:
         return _each(file, [{"messages": data}], _slack)
     return None
@@ -157,6 +162,22 @@ def _discord(row: Mapping[str, Any]) -> Parsed:
     guild = row.get("guild")
     project = {"project": _text(guild.get("name"))} if isinstance(guild, dict) and guild.get("name") else {}
     return _text(row["channel"].get("name")), stretches_of(messages), project
+
+
+def _telegram(row: Mapping[str, Any]) -> Parsed:
+    messages = []
+    for one in _dicts(row.get("messages")):
+        if one.get("type", "message") == "message":
+            parts = one.get("text")
+            # A text with links and marks is a list of texts and of objects that have one.
+            texts = [
+                part if isinstance(part, str) else _text(part.get("text"))
+                for part in (parts if isinstance(parts, list) else [parts])
+                if isinstance(part, (str, dict))
+            ]
+            time = seconds_of(one.get("date_unixtime") or one.get("date"))
+            messages.append(Message(_text(one.get("from")) or "unknown", "".join(texts), time))
+    return _text(row.get("name")), stretches_of(messages), {}
 
 
 def _slack(row: Mapping[str, Any]) -> Parsed:

@@ -157,7 +157,13 @@ def kind_of(file: SourceFile) -> str | None:
     if found == "text" and file.suffix == ".txt" and _MESSAGE.match(head):
         from ketrag_fast.readers.chats import is_whatsapp
 
-        return "chat" if is_whatsapp(head) else found
+        if is_whatsapp(head):
+            return "chat"
+    if found == "text" and file.suffix in (".txt", ".log", ".weechatlog") and b"> " in head:
+        from ketrag_fast.readers.irc import is_irc
+
+        if is_irc(head):
+            return "irc"
     if file.data is not None or file.alone:
         return found
     return source_kind(

@@ -30,7 +30,21 @@ const TEST_ENDS: &[&str] = &[
     "Suite",
 ];
 /// Names of files that say nothing about what is in them.
-const GENERIC: &[&str] = &["init", "index", "lib", "main", "mod", "util", "utils"];
+const GENERIC: &[&str] = &["init", "index", "lib", "main", "mod"];
+/// Suffixes of pages of documentation.
+const PAGES: &[&str] =
+    &["adoc", "asciidoc", "markdown", "md", "mdx", "org", "pod", "rdoc", "rst", "tex", "textile", "txt"];
+/// Words in names of pages that record changes and licences. People seldom look for them.
+const RECORDS: &[&str] = &[
+    "authors", "changelog", "changes", "codeowners", "contributors", "copying", "history", "licence",
+    "licenses", "license", "news", "notice", "releases", "third", "unlicense",
+];
+/// Suffixes of sources in languages with headers, and of headers.
+const WITH_HEADERS: &[&str] = &["c", "cc", "cpp", "cxx", "m", "mm"];
+const HEADERS: &[&str] = &["h", "hh", "hpp", "hxx"];
+/// Words of a query about what a user does, not about what code does.
+const HELP_WORDS: &[&str] =
+    &["can", "i", "install", "may", "must", "my", "should", "steps", "supported", "we", "why", "you", "your"];
 /// Words of a query that is about tests or examples.
 const TEST_WORDS: &[&str] = &[
     "benchmark", "benchmarks", "conftest", "example", "examples", "fixture", "fixtures", "spec", "specs",
@@ -57,6 +71,48 @@ pub fn is_aside(path: &str) -> bool {
         || name.ends_with(".pyi")
         || stem.ends_with(".d")
         || TEST_ENDS.iter().any(|end| stem.len() > end.len() && stem.ends_with(end))
+}
+
+/// Return whether a path is that of a page of documentation.
+pub fn is_page(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.rsplit_once('.').is_some_and(|(stem, suffix)| {
+        !stem.is_empty() && PAGES.binary_search(&&*suffix.to_ascii_lowercase()).is_ok()
+    })
+}
+
+/// Return whether a page is a list of changes, a licence or the like.
+pub fn is_record(path: &str) -> bool {
+    let name = stem_of(path.rsplit('/').next().unwrap_or(path));
+    plain_words(&name.to_lowercase()).first().is_some_and(|word| RECORDS.contains(&&**word))
+}
+
+/// Return the name without suffix of a file that a header may declare.
+pub fn is_source_of_headers(path: &str) -> Option<&str> {
+    with_suffix(path, WITH_HEADERS)
+}
+
+/// Return the name without suffix of a header.
+pub fn declared_by(path: &str) -> Option<&str> {
+    with_suffix(path, HEADERS)
+}
+
+fn with_suffix<'a>(path: &'a str, suffixes: &[&str]) -> Option<&'a str> {
+    let (stem, suffix) = path.rsplit('/').next()?.rsplit_once('.')?;
+    suffixes.contains(&suffix).then_some(stem)
+}
+
+/// Return what is above the folder of a version, and its number: `("api/", 2)` of `api/v2/user.go`.
+pub fn version_of(path: &str) -> Option<(&str, u32)> {
+    let mut start = 0;
+    for folder in path.split_inclusive('/').filter(|part| part.ends_with('/')) {
+        let number = folder.strip_prefix('v').and_then(|rest| rest.strip_suffix('/')?.parse().ok());
+        if let Some(number) = number {
+            return Some((&path[..start], number));
+        }
+        start += folder.len();
+    }
+    None
 }
 
 fn stem_of(name: &str) -> &str {
@@ -90,14 +146,43 @@ pub fn stems(text: &str) -> Vec<String> {
     plain_words(text).iter().filter(is_used).map(|word| stem(word)).collect()
 }
 
+/// Return the stems of neighbouring words written as one: "urlencod" of "URL-encoded".
+pub fn adjoined(text: &str) -> Vec<String> {
+    let words = plain_words(text);
+    words.iter().zip(words.iter().skip(1)).map(|(one, next)| stem(&format!("{one}{next}"))).collect()
+}
+
+/// Return whether a query is about what a user does.
+pub fn asks_for_help(query: &str) -> bool {
+    // Whole words between spaces: not the "I" of "I/O".
+    query.split_whitespace().any(|word| {
+        let word = word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
+        HELP_WORDS.contains(&&*word)
+    })
+}
+
 /// Return whether a query is about tests or examples.
 pub fn asks_for_tests(query: &str) -> bool {
     plain_words(query).iter().any(|word| TEST_WORDS.contains(&&**word))
 }
 
-/// Return whether two stems are equal, or one is the beginning of the other: "auth" of "authent".
+/// Return whether two stems are equal, one is the beginning of the other ("auth" of "authent"), or one is who or what
+/// does the other ("logger" of "log").
 pub fn is_same(a: &str, b: &str) -> bool {
-    a == b || (a.len().min(b.len()) >= BEGINNING && (a.starts_with(b) || b.starts_with(a)))
+    a == b
+        || (a.len().min(b.len()) >= BEGINNING && (a.starts_with(b) || b.starts_with(a)))
+        || activity(a) == activity(b)
+}
+
+/// Return a stem without the end of who or what does it: "log" of "logger".
+fn activity(stem: &str) -> &str {
+    let Some(root) = stem.strip_suffix("er").or_else(|| stem.strip_suffix("or")) else { return stem };
+    let bytes = root.as_bytes();
+    match bytes {
+        [.., a, b] if a == b && bytes.len() > 3 && !matches!(b, b'l' | b's') => &root[..root.len() - 1],
+        [_, _, _, ..] => root,
+        _ => stem,
+    }
 }
 
 /// Return the last names of the identifiers in a query: those in camel or snake case or after `::`, `->`, `#` or a dot.
@@ -173,6 +258,49 @@ mod tests {
         for path in ["src/testing.py", "latest.py", "contest.go", "a/spectrum.rs", "Test.java", "attest_b.py"]
         {
             assert!(!is_aside(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn pages_records_headers_and_versions_are_told_by_their_paths() {
+        assert!(PAGES.is_sorted());
+        for path in ["README.md", "docs/a.RST", "notes.txt"] {
+            assert!(is_page(path), "{path}");
+        }
+        for path in ["a.py", "md", ".md", "a.md/b", "page.html", ""] {
+            assert!(!is_page(path), "{path}");
+        }
+        for path in ["CHANGELOG.md", "docs/changes.rst", "LICENSE-MIT.txt", "THIRD-PARTY.md"] {
+            assert!(is_record(path), "{path}");
+        }
+        assert!(!is_record("docs/changing.md") && !is_record("a/_.md"));
+        assert_eq!(declared_by("src/idna.h"), Some("idna"));
+        assert_eq!(is_source_of_headers("lib/idna.c"), Some("idna"));
+        assert!(declared_by("idna.c").is_none() && is_source_of_headers("idna").is_none());
+        assert_eq!(version_of("api/v2/user.go"), Some(("api/", 2)));
+        assert_eq!(version_of("v10/a/v1/b.ts"), Some(("", 10)));
+        for path in ["api/view/a.go", "v2.go", "a/v/b.go", "a/v99999999999/b.go"] {
+            assert!(version_of(path).is_none(), "{path}");
+        }
+    }
+
+    #[test]
+    fn stems_of_who_does_it_and_neighbouring_words() {
+        for (a, b) in [("logger", "log"), ("editor", "edit"), ("mapper", "map"), ("time", "timer")] {
+            assert!(is_same(a, b), "{a} {b}");
+        }
+        assert!(!is_same("per", "p") && !is_same("cat", "car") && is_same("caller", "call"));
+        assert_eq!(adjoined("URL-encoded forms"), ["urlencod", "encodedform"]);
+        assert!(adjoined("one").is_empty());
+    }
+
+    #[test]
+    fn queries_about_what_a_user_does_name_the_user() {
+        for query in ["how do I install it", "what may a folder decide", "Why use a client?"] {
+            assert!(asks_for_help(query), "{query}");
+        }
+        for query in ["how routes are matched", "blocking I/O", "scanner", ""] {
+            assert!(!asks_for_help(query), "{query}");
         }
     }
 

@@ -125,3 +125,52 @@ def test_whatsapp_is_cut_at_pauses() -> None:
     ]
     other = read_one("chat.txt", b"[24.12.25, 21:15:03] Eva: Hei\n[24.12.25, 21:15:09] Bo: Ha det\n")
     assert other.text == "Eva: Hei\n\nBo: Ha det"
+
+
+def test_telegram_joins_the_parts_of_a_text() -> None:
+    def said(name: str, time: int, text: Any, kind: str = "message") -> dict[str, Any]:
+        return {"type": kind, "from": name, "date_unixtime": str(time), "text": text}
+
+    rows = [
+        said("", 1780000000, "", "service"),
+        said("Eva", 1780000000, ["Where is ", {"type": "bold", "text": "the anchor"}, "?"]),
+        said("Bo", 1780000060, "On the bow."),
+        said("Eva", 1780009000, ""),  # a picture without a text
+    ]
+    crew = {"name": "Crew", "type": "private_group", "id": 1, "messages": rows}
+    chat = read_one("result.json", json.dumps(crew).encode())
+    assert chat.title == "Crew" and chat.metadata == {"date": "2026-05-28"}
+    assert [text for _, text in at(chat, "exchange")] == ["Eva: Where is the anchor?\n\nBo: On the bow."]
+    whole = {"about": "Here is the data", "chats": {"about": "", "list": [crew, {**crew, "name": "Watch"}]}}
+    documents, failures = read_all("result.json", json.dumps(whole).encode())
+    assert [one.title for one in documents] == ["Crew", "Watch"] and failures == []
+
+
+IRSSI = """--- Log opened Mon Mar 02 23:58:10 2026
+23:58 -!- eva [~eva@example.org] has joined #sailing
+23:58 < eva> which knot for the fender?
+23:59 <@bo> a round turn and two half hitches
+--- Day changed Tue Mar 03 2026
+09:30 < eva> it held, thanks
+"""
+
+
+def test_logs_of_irc_are_cut_at_pauses() -> None:
+    chat = read_one("#sailing.log", IRSSI.encode())
+    assert chat.title == "#sailing" and chat.metadata == {"date": "2026-03-02"}
+    assert [text for _, text in at(chat, "exchange")] == [
+        "eva: which knot for the fender?\n\nbo: a round turn and two half hitches",
+        "eva: it held, thanks",
+    ]
+
+
+def test_other_times_of_irc_and_days_that_do_not_exist() -> None:
+    lines = ["[09:30:01] <eva> a", "2026-02-30T09:31:00Z <+bo> b", "[2026-03-03 09:32] <eva> c"]
+    chat = read_one("log.txt", "\n".join(lines).encode())
+    assert chat.text == "eva: a\n\nbo: b\n\neva: c" and chat.metadata == {"date": "2026-03-03"}
+
+
+def test_a_log_with_angle_brackets_is_not_a_chat() -> None:
+    log = b"12:00 <init> start\n12:01 done -> ok\n12:02 <b>x</b>\n" + b"12:03 plain\n" * 9
+    document = read_one("server.log", log)
+    assert document.text.startswith("12:00 <init> start") and not at(document, "exchange")

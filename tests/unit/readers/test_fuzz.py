@@ -82,7 +82,7 @@ def test_every_kind_has_a_sample() -> None:
     codes = {"javascript", "tsx", "java", "go", "c", "code"}
     assert set(FORMATS) - kinds - codes == {
         *("table", "jsonl", "old office", "plain html", "plain code", "source", "source markdown"),
-        *("session", "chat"),
+        *("session", "chat", "irc"),
     }
 
 
