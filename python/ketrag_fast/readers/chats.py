@@ -76,6 +76,8 @@ def conversations(file: SourceFile, data: Any) -> Iterator[Document] | None:
         return conversations(file, first["conversations"])
     if isinstance(first.get("messages"), list) and isinstance(first.get("channel"), dict):
         return _each(file, rows, _discord)
+    if "sessionId" in first and any(one.get("type") == "gemini" for one in _dicts(first.get("messages"))):
+        return _each(file, rows, _gemini)
     chats = first.get("chats")
     if isinstance(chats, dict) and isinstance(chats.get("list"), list):
         return _each(file, chats["list"], _telegram)
@@ -162,6 +164,15 @@ def _discord(row: Mapping[str, Any]) -> Parsed:
     guild = row.get("guild")
     project = {"project": _text(guild.get("name"))} if isinstance(guild, dict) and guild.get("name") else {}
     return _text(row["channel"].get("name")), stretches_of(messages), project
+
+
+def _gemini(row: Mapping[str, Any]) -> Parsed:
+    messages = []
+    for one in _dicts(row["messages"]):
+        role = {"user": "user", "gemini": "assistant"}.get(_text(one.get("type")))
+        if role is not None:
+            messages.append(Message(role, _text(one.get("content")), seconds_of(one.get("timestamp"))))
+    return "", exchanges_of(messages), {"project": "Gemini"}
 
 
 def _telegram(row: Mapping[str, Any]) -> Parsed:

@@ -146,6 +146,22 @@ def test_telegram_joins_the_parts_of_a_text() -> None:
     assert [one.title for one in documents] == ["Crew", "Watch"] and failures == []
 
 
+def test_a_session_of_gemini_has_questions_with_their_answers() -> None:
+    rows = [
+        {"type": "user", "content": "Which sail?", "timestamp": "2026-03-05T10:00:00Z"},
+        {"type": "info", "content": "Model changed"},
+        {"type": "gemini", "content": "The storm jib.", "toolCalls": []},
+        {"type": "user", "content": "Reef it?", "timestamp": "2026-03-05T10:02:00Z"},
+    ]
+    session = {"sessionId": "s", "projectHash": "h", "messages": rows}
+    chat = read_one("session-1.json", json.dumps(session).encode())
+    assert chat.metadata == {"date": "2026-03-05", "project": "Gemini"}
+    assert [text for _, text in at(chat, "exchange")] == [
+        "user: Which sail?\n\nassistant: The storm jib.",
+        "user: Reef it?",
+    ]
+
+
 IRSSI = """--- Log opened Mon Mar 02 23:58:10 2026
 23:58 -!- eva [~eva@example.org] has joined #sailing
 23:58 < eva> which knot for the fender?
