@@ -2,6 +2,7 @@
 
     python benches/serving.py
     python benches/serving.py --endurance 10    # its memory during minutes at twice its capacity, with default options
+    python benches/serving.py --team            # what users, rights and the log cost
 
 The load comes from wrk (`apt-get install wrk`) on the same processors, which takes its share of them.
 """
@@ -36,7 +37,8 @@ import uvloop
 from common import MODEL, WORK, arguments, median, publish, require_data, target
 from common import result_table as table
 from generated import documents, question
-from ketrag_fast import Index, Settings
+from ketrag_fast import Document, Index, Settings
+from ketrag_fast.apps.server.users import add_user
 from ketrag_fast.models.embedders.discovery import resolve
 
 BUDGET, CLIENTS, TURNS = 1500, 16, 3
@@ -180,7 +182,9 @@ async def _paced(
 
 
 @contextmanager
-def served(index: Path, *options: str) -> Iterator[tuple[int, subprocess.Popen[str], float]]:
+def served(
+    index: Path, *options: str, token: str | None = None
+) -> Iterator[tuple[int, subprocess.Popen[str], float]]:
     """The command on a free port: the port, the process, and the seconds until it answered a question."""
     began = time.perf_counter()
     command = [
@@ -202,7 +206,7 @@ def served(index: Path, *options: str) -> Iterator[tuple[int, subprocess.Popen[s
         said += line
         assert line, f"the service ended: {said}"
     port = int(line.strip().rpartition(":")[2])
-    ask(port, {"question": "Who?", "budget": 1500})
+    ask(port, {"question": "Who?", "budget": 1500}, token)
     took = time.perf_counter() - began
     threading.Thread(target=process.stderr.read, daemon=True).start()
     try:
@@ -212,12 +216,11 @@ def served(index: Path, *options: str) -> Iterator[tuple[int, subprocess.Popen[s
         process.wait(60)
 
 
-def ask(port: int, body: dict[str, Any]) -> dict[str, Any]:
+def ask(port: int, body: dict[str, Any], token: str | None = None) -> dict[str, Any]:
     """One question by urllib."""
+    headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
     request = urllib.request.Request(
-        f"http://127.0.0.1:{port}/v1/retrieve",
-        json.dumps(body).encode(),
-        {"Content-Type": "application/json"},
+        f"http://127.0.0.1:{port}/v1/retrieve", json.dumps(body).encode(), headers
     )
     with urllib.request.urlopen(request, timeout=60) as reply:
         found: dict[str, Any] = json.loads(reply.read())
@@ -249,7 +252,7 @@ SCRIPT = """
 local requests = {}
 function init(args)
   for i, body in ipairs(bodies) do
-    requests[i] = wrk.format("POST", "/v1/retrieve", {["Content-Type"] = "application/json"}, body)
+    requests[i] = wrk.format("POST", "/v1/retrieve", headers, body)
   end
 end
 local n = 0
@@ -272,12 +275,17 @@ def ticks(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def loaded(port: int, bodies: list[dict[str, Any]], length: float, process: int) -> Load:
+def loaded(
+    port: int, bodies: list[dict[str, Any]], length: float, process: int, token: str | None = None
+) -> Load:
     """Keep `CLIENTS` connections busy for some seconds with wrk."""
     used = ticks(process)
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
         texts = ",\n".join(f"[==[{json.dumps(body)}]==]" for body in bodies)
-        script.write(f"local bodies = {{\n{texts}\n}}\n{SCRIPT}")
+        headers = '["Content-Type"] = "application/json"' + (
+            f', ["Authorization"] = "Bearer {token}"' if token else ""
+        )
+        script.write(f"local bodies = {{\n{texts}\n}}\nlocal headers = {{{headers}}}\n{SCRIPT}")
         script.flush()
         command = ["wrk", "-t1", f"-c{CLIENTS}", f"-d{max(1, round(length))}s", "-s", script.name]
         done = subprocess.run(
@@ -500,14 +508,65 @@ def endurance(index: Path, questions: list[str], rate: float, length: float) -> 
     )
 
 
+def team(folder: Path, questions: list[str], length: float) -> None:
+    """Publish what users, the log and a right on documents cost, as processor time of the service per request.
+
+    One service has neither, one users and a log of all requests, and one a user whose right covers all documents: its
+    replies are the same. They run in turn, and each share is of the same turn.
+    """
+    index = WORK / f"serving-team-{folder.name}"
+    entries = (json.loads(line) for line in (folder / "corpus.jsonl").open())
+    one_team = (Document(one["_id"], one["text"], one["title"], {"team": "red"}) for one in entries)
+    Index.build(one_team, index, settings=Settings(modes="bm25,walk")).close()
+    kinds = ["without", "users", "users and log", "users, log and a right"]
+    rows: list[list[Any]] = []
+    users = WORK / "serving-users.jsonl"
+    users.unlink(missing_ok=True)
+    tokens = {kinds[1]: add_user(str(users), "anna", None, ["read"])}
+    tokens |= {kinds[2]: tokens[kinds[1]], kinds[3]: add_user(str(users), "bert", "team=red", ["read"])}
+    flags: dict[str, tuple[str, ...]] = {kinds[0]: (), kinds[1]: ("--users", str(users))}
+    flags |= dict.fromkeys(kinds[2:], ("--users", str(users), "--log", "text"))
+    for mode in ("bm25", "walk"):
+        bodies = [{"question": text, "mode": mode, "budget": BUDGET} for text in questions]
+        turns: list[dict[str, Load]] = []
+        with contextlib.ExitStack() as stack:
+            services = {
+                kind: stack.enter_context(
+                    served(index, "--cache-mb", "0", *flags[kind], token=tokens.get(kind))
+                )
+                for kind in kinds
+            }
+            for number in range(2 * TURNS + 1):
+                turn = {}
+                for kind in kinds if number % 2 else reversed(kinds):
+                    port, process, _ = services[kind]
+                    turn[kind] = loaded(port, bodies, length if number else 1, process.pid, tokens.get(kind))
+                turns += [turn] * bool(number)  # the first one warms up
+        for kind in kinds:
+            micros = median([turn[kind].micros for turn in turns])
+            share = median([turn[kinds[0]].micros / turn[kind].micros for turn in turns])
+            rate = median([turn[kind].rate / turn[kinds[0]].rate for turn in turns])
+            errors = sum(turn[kind].errors for turn in turns)
+            rows.append([mode, kind, micros, share, rate, errors, target(share, least=0.9)])
+    columns = ["mode", "service", "processor us/request", "requests per processor second, share of without"]
+    columns += ["requests/s, share of without", "errors", "target"]
+    publish(
+        [table("", columns, rows)], f"{len(questions)} questions from {CLIENTS} connections, no reply cache."
+    )
+
+
 def main() -> None:
-    """Measure the tables, or the memory alone."""
+    """Measure the tables, or the memory or the cost of users alone."""
     parser = arguments(__doc__)
     parser.add_argument("--endurance", type=float, metavar="MINUTES", help="memory at twice the capacity")
+    parser.add_argument("--team", action="store_true", help="the cost of users, rights and the log")
     args = parser.parse_args()
     length = 1.0 if args.smoke else 5.0
     folder = require_data("polar" if args.smoke else "musique-dev")
     questions = [json.loads(line)["text"] for line in (folder / "queries.jsonl").open()]
+    if args.team:
+        team(folder, questions, length)
+        return
     index = WORK / f"serving-{folder.name}"
     Index.build(folder / "corpus.jsonl", index, settings=Settings(modes="bm25,walk")).close()
     if args.endurance:

@@ -28,11 +28,9 @@ SENT: Final = f"{STATES}.length > 0 && {STATES}.every((state) => !['waiting', 'r
 HEAD: Final = """<!-- Written by `python tools/make_tour.py`. -->
 # A tour of the page
 
-`ketrag serve` shows a page at its address. This tour starts with an empty index.
+`ketrag serve` shows a page at its address. This tour starts with an empty index, which the command creates.
 Each line that begins with *The page* was read from the page.
 
-    mkdir empty
-    ketrag index empty -i tour
     openssl rand -hex 16 > token && chmod 600 token
     ketrag serve -i tour --allow-write --token-file token      # http://127.0.0.1:8765
 

@@ -18,7 +18,7 @@ use ketrag_text::json_lines::{hash_of, is_plain, read_lines};
 use ketrag_text::strings::StringsBuf;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::{PyBytes, PyList, PyString};
 use std::ffi::c_void;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -442,17 +442,17 @@ pub fn limit_markup(py: Python<'_>, markup: &str) -> PyResult<String> {
     quick(py, || Ok(ketrag_web::limit_markup(markup).into_owned()))
 }
 
-type Decoded = (String, Option<String>, bool, bool);
+type Decoded<'py> = (Bound<'py, PyString>, Option<String>, bool, bool);
 
 /// Return the text of bytes without a byte order mark, its encoding (None for UTF-8), whether it is sure, and whether it is the
 /// declared one.
 #[pyfunction]
 #[pyo3(signature = (data, declared = None))]
-pub fn decode_text(py: Python<'_>, data: &[u8], declared: Option<&str>) -> PyResult<Decoded> {
-    quick(py, || {
-        let found = decode(data, declared);
-        Ok((found.text, found.encoding, found.is_sure, found.is_declared))
-    })
+pub fn decode_text<'py>(py: Python<'py>, data: &[u8], declared: Option<&str>) -> PyResult<Decoded<'py>> {
+    let found = quick(py, || Ok(decode(data, declared)))?;
+    // The text of a large file may find no memory: that is an error here, while conversions panic.
+    let text = PyString::from_bytes(py, found.text.as_bytes())?;
+    Ok((text, found.encoding, found.is_sure, found.is_declared))
 }
 
 type Texts<'py> = (Bound<'py, PyList>, StringsOut);

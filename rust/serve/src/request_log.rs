@@ -10,6 +10,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Maximum bytes of lines that wait to be written; further lines are counted and dropped.
 const MOST: usize = 1 << 20;
+/// How long lines are gathered before they are written. Waking the thread for every line took 14 % of the processor
+/// time of a `bm25` request (227 microseconds instead of 194); with one wake for the lines of 20 ms the log takes less
+/// than 1 % (`benches/serving.py --team`, questions of MuSiQue). Other times were not compared.
+const GATHER: Duration = Duration::from_millis(20);
 /// How long the end of the service waits for the last lines.
 const LAST: Duration = Duration::from_secs(2);
 
@@ -92,9 +96,12 @@ impl RequestLog {
             state.dropped += 1;
             return;
         }
+        let is_first = state.lines.is_empty();
         write(&mut state.lines, self.style);
         drop(state);
-        ready.notify_one();
+        if is_first {
+            ready.notify_one();
+        }
     }
 
     /// Write what is left, for a short time at most, and end the thread.
@@ -136,6 +143,9 @@ fn write_all(shared: &(Mutex<Pending>, Condvar), mut file: File, style: Style) {
         while held.lines.is_empty() && !held.is_closed {
             held = ready.wait(held).unwrap_or_else(std::sync::PoisonError::into_inner);
         }
+        (held, _) = ready
+            .wait_timeout_while(held, GATHER, |state| !state.is_closed && state.lines.len() < MOST / 2)
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         let lines = std::mem::take(&mut held.lines);
         let lost = std::mem::take(&mut held.dropped) + std::mem::take(&mut failed);
         if lines.is_empty() {

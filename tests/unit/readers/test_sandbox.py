@@ -86,6 +86,14 @@ def test_time_and_memory_are_limited(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processor time is read from /proc")
+def test_the_text_of_a_large_file_without_memory_is_a_failure(tmp_path: Path) -> None:
+    """The decoded text finds no memory in the core, which panicked: the process ended with code 1."""
+    (tmp_path / "a.txt").write_bytes(b"The Fram sailed north.\n" * 9_000_000)
+    (found,) = read([(tmp_path / "a.txt", "text")], 1, megabytes=620)
+    assert isinstance(found, Failure)
+    assert found.message == "reading it took more than 620 MB (setting read_memory)"
+
+
 def test_the_time_limit_counts_processor_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that is read in a second is not lost if another program has the processors for that second."""
     worker = module.Worker(0, seconds=10.0)

@@ -86,7 +86,9 @@ class Serve(Command):
     users: str | None = option(
         "FILE", "file with users, each with a token, documents and abilities (`ketrag users`)", group=_SERVICE
     )
-    allow_write: bool = switch("let clients add documents", group=_SERVICE)
+    allow_write: bool = switch(
+        "let clients add documents; an index of -i that does not exist is created empty", group=_SERVICE
+    )
     allow_copies: bool = switch(
         "let clients that query this service together with others keep copies of small indexes",
         group=_SERVICE,
@@ -176,6 +178,8 @@ class Serve(Command):
             format="ketrag: %(message)s", level=logging.INFO if self.verbose else logging.WARNING
         )
         token, sockets, address = _open_sockets(given, self.token_file)
+        if self.allow_write and self.indexes:
+            self._create_missing(tuple(given.indexes.values()))
 
         def started() -> None:
             if not self.quiet:
@@ -187,6 +191,16 @@ class Serve(Command):
         else:
             Supervisor(given, token, sockets, on_start=started).run()
         return 0
+
+    def _create_missing(self, folders: tuple[str, ...]) -> None:
+        """Create an empty index in each folder that does not exist, for clients to fill."""
+        from ketrag_fast import Index
+
+        for folder in folders:
+            if not os.path.lexists(folder):
+                Index.build([], folder).close()
+                if not self.quiet:
+                    output.say(f"created an empty index in {inline(folder)}")
 
 
 def _missing(command: str, error: ImportError) -> BackendMissing:
@@ -301,6 +315,8 @@ class Mcp(Command):
                 signal.signal(signal.SIGINT, before)
             return
         token, sockets, address = _open_sockets(given, self.token_file)
+        if self.allow_write and self.indexes:
+            self._create_missing(tuple(given.indexes.values()))
 
         def started() -> None:
             if not self.quiet:

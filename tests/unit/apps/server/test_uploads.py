@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
+import itertools
 import socket
+import sys
 import tempfile
 import time
 import zipfile
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,8 +19,9 @@ import pytest
 
 from ketrag_fast import Document, Index, Settings
 from ketrag_fast.apps.server import uploads
+from tests.process import ketrag
 from tests.support.samples import samples
-from tests.support.service import running
+from tests.support.service import command, httpx, running
 
 pytestmark = pytest.mark.usefixtures("loopback")
 BINARY = {"Content-Type": "application/octet-stream"}
@@ -181,3 +185,67 @@ def test_a_connection_that_breaks_in_the_middle_adds_nothing(own: Path) -> None:
             time.sleep(0.1)
         assert client.post("/v1/retrieve", json={"question": "quagga"}).json()["passages"] == []
         assert send(client, "half.md", b"The quagga sailed.").json()["state"] == "read"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc has the memory of a process")
+def test_500_megabytes_are_refused_without_memory_and_without_a_rest(own: Path, tmp_path: Path) -> None:
+    """Whole, as a form, and with a connection that breaks; the service takes what comes next."""
+    part_of_body, parts = b"The quagga sailed again. " * 40_000, 500  # a million bytes each
+    (tmp_path / "tmp").mkdir()
+    options = ("-i", str(own), "--allow-write")
+    with (
+        command(*options, cwd=tmp_path, TMPDIR=str(tmp_path / "tmp")) as (port, process),
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=120, trust_env=False) as client,
+    ):
+        assert send(client, "b.md", b"The Maud sailed.").json()["state"] == "read"
+        before = most_memory(process.pid)
+
+        def body() -> Iterator[bytes]:
+            yield from itertools.repeat(part_of_body, parts)
+
+        head = b'--x\r\nContent-Disposition: form-data; name="file"; filename="big.md"\r\n\r\n'
+        for kind, beginning in (
+            ("application/octet-stream", b""),
+            ("multipart/form-data; boundary=x", head),
+        ):
+            length = str(len(beginning) + parts * len(part_of_body))
+            headers = {"Content-Type": kind, "Content-Length": length}
+            content = itertools.chain([beginning], body())
+            reply = client.post("/v1/uploads", params={"name": "big.md"}, content=content, headers=headers)
+            assert (reply.status_code, reply.json()["code"]) == (413, "too_large")
+        with socket.create_connection(("127.0.0.1", port)) as line:
+            line.sendall(
+                b"POST /v1/uploads?name=half.md HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+                b"application/octet-stream\r\nContent-Length: 500000000\r\n\r\n"
+            )
+            for _ in range(50):
+                line.sendall(part_of_body)
+        assert send(client, "c.md", b"The Gjoa sailed.").json()["state"] == "read"
+        end = time.monotonic() + 60
+        while left := list((tmp_path / "tmp").glob("ketrag-upload-*")):
+            assert time.monotonic() < end, left
+            time.sleep(0.1)
+        assert client.post("/v1/retrieve", json={"question": "quagga"}).json()["passages"] == []
+        assert most_memory(process.pid) - before < 30_000_000
+
+
+def most_memory(process: int) -> int:
+    """Return the most bytes of memory that a process had."""
+    status = Path(f"/proc/{process}/status").read_text()
+    return 1024 * int(status.partition("VmHWM:")[2].split()[0])
+
+
+def test_the_command_creates_an_empty_index_that_clients_fill(tmp_path: Path) -> None:
+    with (
+        command("-i", "team", "--allow-write", cwd=tmp_path) as (port, _),
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60, trust_env=False) as client,
+    ):
+        assert send(client, "ship.md", b"The quagga sailed.").json()["state"] == "read"
+    with command("-i", "team", "--allow-write", cwd=tmp_path) as (port, _):  # it is kept
+        reply = httpx.post(
+            f"http://127.0.0.1:{port}/v1/retrieve", json={"question": "quagga"}, trust_env=False
+        )
+        assert reply.json()["passages"][0]["document"] == "ship.md"
+    ended = ketrag("serve", "-i", "other", "--port", "0", cwd=tmp_path)
+    assert (ended.code, (tmp_path / "other").exists()) == (4, False)
+    assert "no index in" in ended.err
