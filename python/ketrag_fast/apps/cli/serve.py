@@ -315,8 +315,6 @@ class Mcp(Command):
                 signal.signal(signal.SIGINT, before)
             return
         token, sockets, address = _open_sockets(given, self.token_file)
-        if self.allow_write and self.indexes:
-            self._create_missing(tuple(given.indexes.values()))
 
         def started() -> None:
             if not self.quiet:
