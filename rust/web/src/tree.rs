@@ -280,6 +280,7 @@ fn set<'a>(element: &mut Element<'a>, name: &str, value: &'a str) {
         "class" => element.class = value,
         "id" => element.id = value,
         "role" => element.role = value,
+        "epub:type" if value.contains("noteref") => element.role = "doc-noteref",
         "itemprop" => element.itemprop = value,
         "href" => element.href = value,
         "hidden" => element.hidden = true,

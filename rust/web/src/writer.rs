@@ -2,7 +2,7 @@
 
 use crate::formula::formula;
 use crate::measure::sizes_of;
-use crate::tree::{unescaped, Kind, Tree};
+use crate::tree::{unescaped, Element, Kind, Tree};
 use ketrag_text::raised::{lowered, raised};
 
 /// A cell with more characters, blanks aside, is a part of the page's layout.
@@ -63,8 +63,8 @@ pub fn text_of(tree: &Tree, root: usize, skipped: &[bool]) -> Text {
                     _ => {}
                 }
             }
-            if matches!(element.name, "sup" | "sub") && verbatim == 0 {
-                writer.end_script(element.name == "sup", is_link(tree, last));
+            if is_script(tree, last, element) && verbatim == 0 {
+                writer.end_script(element.name != "sub", is_link(tree, last));
             }
             writer.leave(element.name, cells > 0, if is_cell { element.columns } else { 0 });
         }
@@ -109,7 +109,7 @@ pub fn text_of(tree: &Tree, root: usize, skipped: &[bool]) -> Text {
                 if matches!(element.name, "textarea" | "select") {
                     writer.value("");
                 }
-                if matches!(element.name, "sup" | "sub") && verbatim == 0 {
+                if is_script(tree, at, element) && verbatim == 0 {
                     writer.begin_script();
                 }
                 match element.name {
@@ -129,6 +129,20 @@ pub fn text_of(tree: &Tree, root: usize, skipped: &[bool]) -> Text {
 const NOTES: [&str; 7] = ["note", "fn", "ref", "reference", "cite", "citation", "bib"];
 /// Nodes of a superscript among which a link is looked for.
 const NEAR: usize = 8;
+
+/// Return whether an element is raised or lowered: also the mark of a note that only its style raises, as in books.
+fn is_script(tree: &Tree, at: usize, element: &Element) -> bool {
+    let is_raised = |at: usize| tree.element(at).is_some_and(|own| matches!(own.name, "sup" | "sub"));
+    match element.name {
+        "sup" | "sub" => true,
+        "a" if element.role == "doc-noteref" => {
+            let end = (tree.nodes[at].end as usize).min(at + NEAR);
+            let parent = tree.nodes[at].parent as usize;
+            !(at..end).any(is_raised) && !is_raised(parent) && !is_raised(tree.nodes[parent].parent as usize)
+        }
+        _ => false,
+    }
+}
 
 /// Return whether a superscript is a link within the page, or in one, or has the class of a note.
 fn is_link(tree: &Tree, at: usize) -> bool {

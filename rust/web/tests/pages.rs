@@ -245,6 +245,14 @@ fn superscripts_and_formulas() {
 }
 
 #[test]
+fn marks_of_notes_in_books_are_apart_from_the_word() {
+    let body = "<p>The ice melted<a epub:type=\"noteref\" href=\"#n\">3</a> early, in 2019<sup><a role=\"doc-noteref\" \
+        href=\"#n\">12</a></sup>, and 2020<a epub:type=\"noteref\" href=\"#m\"><sup>4</sup></a>. Ten<a href=\"#x\">7</a>.</p>";
+    let found = text(&format!("<main>{}{body}</main>", paragraphs(6)));
+    assert!(found.contains("The ice melted[3] early, in 2019[12], and 2020[4]. Ten7."), "{found}");
+}
+
+#[test]
 fn hidden_text_of_a_mail_is_left_out() {
     let body = "<body><div style=\"display:none;font-size:1px\">Preheader</div><p style=\"font-size:0.9em\">Hello</p></body>";
     assert_eq!(read(body, true).text.text, "Hello");
