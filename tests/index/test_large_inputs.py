@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import Document, Index
-from ketrag_fast.building import ingest
 from ketrag_fast.errors import StorageFull
+from ketrag_fast.storage import array_spool
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.shared import links, units, units_ahead
 from ketrag_fast.systems.shared.memory_bound import Bounds
@@ -100,7 +100,7 @@ def test_a_disk_that_is_too_small_is_refused_before_reading(
     source.write_text('{"text": "Nansen met bears."}\n' * 9)
     sources = (str(source), str(tmp_path / "*.jsonl"), str(tmp_path), [Document("a", "Nansen.")])
     needed: list[int] = []
-    monkeypatch.setattr(ingest, "require_space", lambda _, size: needed.append(size))
+    monkeypatch.setattr(array_spool, "require_space", lambda _, size: needed.append(size))
     for number, given in enumerate(sources):
         Index.build(given, tmp_path / f"index {number}", settings=SETTINGS).close()
     half = source.stat().st_size // 2
@@ -111,7 +111,7 @@ def test_a_disk_that_is_too_small_is_refused_before_reading(
     def refuse(folder: Path, size: int) -> None:
         raise StorageFull(f"this build needs {size} bytes")
 
-    monkeypatch.setattr(ingest, "require_space", refuse)
+    monkeypatch.setattr(array_spool, "require_space", refuse)
     with pytest.raises(StorageFull):
         Index.build(str(source), tmp_path / "refused", settings=SETTINGS)
     monkeypatch.undo()

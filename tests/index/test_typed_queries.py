@@ -134,8 +134,9 @@ def test_a_field_without_a_value_is_left_out_and_named(index: Index, field: str)
         f"{name}: has no value, and was ignored; the value follows without a blank"
     )
     assert index.retrieve(f"{field}: red kettle").passages == plain.passages
-    with pytest.raises(InputError, match=f"the query has only {name}:, which has no value"):
-        index.retrieve(f"{field}:")
+    for mode in ("bm25", "walk"):
+        alone = index.retrieve(f"{field}:", mode=mode)
+        assert not alone.passages and alone.notes == context.notes
     assert index.retrieve(f"{field}:", literal=True).notes == ()
 
 

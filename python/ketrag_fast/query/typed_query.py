@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from ketrag_fast import _core
-from ketrag_fast.errors import InputError
 from ketrag_fast.query.open_generation import FilterMask, Opened, mask_of
 from ketrag_fast.query.query import Clock, core_text
 from ketrag_fast.records import dataclass, field
@@ -164,19 +163,11 @@ class _Resolver:
         return self._filtered if units is None else mask_of(units.tobytes())
 
     def _report_empty(self) -> None:
-        """Report fields without a value, which are left out of the query.
-
-        Raises InputError if nothing else is left of it.
-        """
-        has = "has no value" if len(self._empty) == 1 else "have no value"
+        """Report fields without a value, which are left out of the query."""
+        has = "has no value, and was" if len(self._empty) == 1 else "have no value, and were"
         name = self._empty[0]
         form = f"the value follows without a blank: {name}{_EXAMPLES.get(name, 'kettle')}"
-        if not (self._words or self._wanted or self._fields or self._unwanted):
-            raise InputError(
-                f"the query has only {', '.join(self._empty)}, which {has}",
-                hint=f"{form}; `literal` searches for the words themselves",
-            )
-        self.query.notes.append(f"{', '.join(self._empty)} {has}, and was ignored; {form}")
+        self.query.notes.append(f"{', '.join(self._empty)} {has} ignored; {form}")
 
     def _select_by_fields(self) -> Units | None:
         units = None if self._filtered is None else self._filtered.fits
