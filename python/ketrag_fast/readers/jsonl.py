@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from ketrag_fast.readers.decode import CONTROLS, mark_of
 from ketrag_fast.readers.protocol import MOST_LINES, Item, Items, SourceFile, is_inside
 from ketrag_fast.readers.values import text_of_record
 from ketrag_fast.types import Document, Failure
-from ketrag_fast.types.documents import DocumentBatch
+from ketrag_fast.types.documents import EMBEDDED, DocumentBatch
 
 _BLOCK: Final = 1 << 18
 """Bytes read at once, few enough to check the time limit often."""
@@ -36,7 +37,7 @@ _COPIES: Final = 8
 def read_jsonl(file: SourceFile) -> Iterator[Item]:
     """Yield a document for each line, {_id, title, text, metadata}; skip blank lines.
 
-    Citations in a table next to a corpus are added to the metadata.
+    Short values of other fields, and citations in a table next to a corpus, are added to the metadata.
     """
     return with_citations(file, _lines(file))
 
@@ -110,6 +111,7 @@ def _batches(file: SourceFile) -> Iterator[Items]:
                 number += 1
         if number == 1:
             yield file.failure("the file is empty")
+        yield from bad.left_out.notices()
 
 
 def _longest_line() -> int:
@@ -123,14 +125,15 @@ def _longest_line() -> int:
 
 
 class BadLines:
-    """The lines of a file that are not JSON.
+    """The lines of a file that are not JSON, and the fields of records that are left out.
 
-    The first ones get a message each. Parsing a million of them for that took 10 s, and a build reports their
-    number instead.
+    The first lines get a message each. Parsing a million of them for that took 10 s, and a build reports
+    their number instead.
     """
 
     def __init__(self, file: SourceFile) -> None:
         self.count = 0
+        self.left_out = FieldsLeftOut(file)
         self._further = file.failure("it is not JSON", 0)
 
     def further(self) -> Failure | None:
@@ -151,19 +154,19 @@ def _in_order(
     for before, number, data, is_bad in left:
         if start < before:
             yield batch.part(start, before)
-        yield (bad.further() if is_bad else None) or _parsed(file, number, data)
+        yield (bad.further() if is_bad else None) or _parsed(file, number, data, bad.left_out)
         start = before
     if start < len(batch):
         yield batch.part(start, len(batch))
 
 
-def _parsed(file: SourceFile, number: int, data: bytes) -> Item:
+def _parsed(file: SourceFile, number: int, data: bytes, left_out: FieldsLeftOut) -> Item:
     try:
         is_plain = data.isascii() and len(data.translate(None, CONTROLS)) == len(data)
         text = data.decode("ascii") if is_plain else file.line(data)
     except DocumentError as error:
         return file.failure(f"line {number}: {error}", number)
-    return parse_line(file, number, text)
+    return parse_line(file, number, text, left_out)
 
 
 def has_short_lines(file: SourceFile, most: int) -> bool:
@@ -186,6 +189,12 @@ def has_short_lines(file: SourceFile, most: int) -> bool:
 
 
 def _lines(file: SourceFile) -> Iterator[Item]:
+    left_out = FieldsLeftOut(file)
+    yield from _documents(file, left_out)
+    yield from left_out.notices()
+
+
+def _documents(file: SourceFile, left_out: FieldsLeftOut) -> Iterator[Item]:
     with file.open() as stream:
         length, encoding = mark_of(stream.read(4))
         stream.seek(0)
@@ -193,7 +202,7 @@ def _lines(file: SourceFile) -> Iterator[Item]:
             lines = file.text(stream.read()).split("\n")
             for number, text in enumerate(lines, 1):
                 if text.strip():
-                    yield parse_line(file, number, text)
+                    yield parse_line(file, number, text, left_out)
             return
         stream.seek(length)
         empty = True
@@ -201,7 +210,7 @@ def _lines(file: SourceFile) -> Iterator[Item]:
             empty = False
             if not data.strip():
                 continue
-            yield _parsed(file, number, data)
+            yield _parsed(file, number, data, left_out)
         if empty:
             yield file.failure("the file is empty")
 
@@ -280,10 +289,71 @@ def _read_table(file: SourceFile) -> tuple[dict[str, list[str]], list[Failure]]:
 
 
 ID_NAMES = ("_id", "id")
+_READ: Final = frozenset((*ID_NAMES, "text", "title", "metadata"))
+_LONGEST_VALUE: Final = 300
+"""Maximum length in characters of a text that is metadata: a name, an address, a path. Longer ones are content."""
+_LONGEST_NAME: Final = 100
+_MOST_VALUES: Final = 50
+"""Maximum number of values of a list that is metadata: tags and authors, but not vectors."""
+_MOST_FIELDS: Final = 50
+"""Maximum number of fields of a record that become metadata."""
+_SHOWN_NAMES: Final = 8
 
 
-def document_of(file: SourceFile, line: int, record: Mapping[str, Any]) -> Item:
-    """Return {_id, title, text, metadata} as a document; the default id is file and line."""
+class FieldsLeftOut:
+    """Fields of the records of a file that are neither read nor short enough for metadata, such as vectors."""
+
+    def __init__(self, file: SourceFile) -> None:
+        self._file = file
+        self._names: dict[str, None] = {}
+
+    def add(self, names: Iterable[str]) -> None:
+        """Add names of fields."""
+        self._names |= dict.fromkeys(names)
+
+    def notices(self) -> Iterator[Failure]:
+        """Yield the notice that names the fields, if there are any."""
+        if self._names:
+            shown = ", ".join(name[:_LONGEST_NAME] for name in [*self._names][:_SHOWN_NAMES])
+            more = ", ..." if len(self._names) > _SHOWN_NAMES else ""
+            what = f"fields that are too long or too many for metadata: {shown}{more}"
+            yield Failure(self._file.id, EMBEDDED, what)
+
+
+def _short_fields(record: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return the fields that are metadata, and the names of those that are left out."""
+    found: dict[str, Any] = {}
+    left: list[str] = []
+    for name, value in record.items():
+        if name in _READ or value is None:
+            continue
+        if len(found) < _MOST_FIELDS and len(name) <= _LONGEST_NAME and _is_short(value):
+            found[name] = value
+        else:
+            left.append(name)
+    return found, left
+
+
+def _is_short(value: Any) -> bool:
+    if isinstance(value, list):
+        return len(value) <= _MOST_VALUES and all(
+            not isinstance(one, (list, dict)) and _is_short(one) for one in value
+        )
+    if isinstance(value, str):
+        is_valid = not any(letter == "\0" or "\ud800" <= letter <= "\udfff" for letter in value)
+        return is_valid and len(value) <= _LONGEST_VALUE
+    if isinstance(value, int):
+        return -(2**63) <= value < 2**63
+    return isinstance(value, float) and math.isfinite(value)
+
+
+def document_of(
+    file: SourceFile, line: int, record: Mapping[str, Any], left_out: FieldsLeftOut | None = None
+) -> Item:
+    """Return {_id, title, text, metadata} as a document; the default id is file and line.
+
+    Short values of other fields are metadata, too; the names of longer ones are added to `left_out`.
+    """
     name = next((record[key] for key in ID_NAMES if record.get(key) is not None), None)
     if name is None or name == "":
         name = f"{file.id}:{line}"
@@ -300,7 +370,10 @@ def document_of(file: SourceFile, line: int, record: Mapping[str, Any]) -> Item:
         return file.failure(f"line {line}: metadata must be an object", line)
     if not text.strip() and not (title or "").strip():
         return file.failure(f"line {line}: the text is empty", line)
-    return Document(str(name), text, title or "", metadata or {})
+    more, left = _short_fields(record)
+    if left_out is not None:
+        left_out.add(left)
+    return Document(str(name), text, title or "", {**more, **(metadata or {})})
 
 
 def _without_text(file: SourceFile, line: int, name: str, record: Mapping[str, Any]) -> Item:
@@ -312,8 +385,8 @@ def _without_text(file: SourceFile, line: int, name: str, record: Mapping[str, A
     return Document(name, text, "") if text else file.failure(f"line {line}: the record has no values", line)
 
 
-def parse_line(file: SourceFile, line: int, text: str) -> Item:
-    """Return one line of JSON as a document."""
+def parse_line(file: SourceFile, line: int, text: str, left_out: FieldsLeftOut | None = None) -> Item:
+    """Return one line of JSON as a document, as `document_of` does."""
     try:
         record = json.loads(text)
     except json.JSONDecodeError as error:
@@ -322,4 +395,4 @@ def parse_line(file: SourceFile, line: int, text: str) -> Item:
         return file.failure(f"line {line} is not usable JSON: {error}", line)
     if not isinstance(record, dict):
         return file.failure(f"line {line} is not a JSON object", line)
-    return document_of(file, line, record)
+    return document_of(file, line, record, left_out)

@@ -12,7 +12,7 @@ from ketrag_fast.base.safe_xml import Handler, parse
 from ketrag_fast.errors import DocumentError
 from ketrag_fast.readers.chats import conversations
 from ketrag_fast.readers.html import plain_text
-from ketrag_fast.readers.jsonl import document_of
+from ketrag_fast.readers.jsonl import FieldsLeftOut, document_of
 from ketrag_fast.readers.plain_text import markdown_headings
 from ketrag_fast.readers.protocol import Item, SourceFile
 from ketrag_fast.readers.text_builder import Heading, TextWriter, sections
@@ -42,8 +42,10 @@ def read_json(file: SourceFile) -> Iterator[Item]:
         and data
         and all(isinstance(one, dict) and isinstance(one.get("text"), str) for one in data)
     ):
+        left_out = FieldsLeftOut(file)
         for number, record in enumerate(data, 1):
-            yield document_of(file, number, record)
+            yield document_of(file, number, record, left_out)
+        yield from left_out.notices()
         return
     writer = TextWriter()
     write_values(data, "$", "", writer, 0)

@@ -1,7 +1,7 @@
 //! Documents from JSON lines: `{"_id": ..., "title": ..., "text": ..., "metadata": ...}`.
 //!
 //! Only unambiguous lines are parsed here. All other lines (invalid JSON, another encoding, values of other
-//! types, metadata) are left to the caller, whose slower parser reports the errors.
+//! types, metadata, other fields) are left to the caller, whose slower parser reports the errors.
 
 use super::strings::StringsBuf;
 use blake2b_simd::Params;
@@ -124,8 +124,9 @@ impl Documents {
     }
 }
 
-/// A line. Repeated fields, values of other types and invalid strings are errors.
+/// A line. Repeated and other fields, values of other types and invalid strings are errors.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Record<'a> {
     #[serde(rename = "_id", borrow, default)]
     own: Option<Id<'a>>,

@@ -18,6 +18,7 @@ from ketrag_fast.readers.jsonl import read_jsonl, read_jsonl_batches
 from ketrag_fast.storage.checksum import content_of
 from ketrag_fast.types import Document, Failure
 from ketrag_fast.types.documents import DocumentBatch
+from tests.support.reading import read_all
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
@@ -155,3 +156,37 @@ def test_the_longest_line_is_bound_by_the_memory_of_the_process() -> None:
     bound = resource.getrlimit(resource.RLIMIT_AS)[0]
     wanted = sys.maxsize if bound == resource.RLIM_INFINITY else bound // 8
     assert jsonl._longest_line() == wanted
+
+
+def test_short_values_of_other_fields_are_metadata() -> None:
+    record = {
+        "id": "x",
+        "text": "Price",
+        "part": "007",
+        "year": 1994,
+        "ratio": 0.5,
+        "sold": True,
+        "none": None,
+        "tags": ["ice", "ship"],
+        "vector": [0.1] * 384,
+        "body": "long " * 100,
+        "inner": {"a": 1},
+        "metadata": {"year": 2001, "own": "yes"},
+    }
+    lines = json.dumps(record) + '\n{"text": "plain"}\n' + '{"text": "x", "n": NaN, "m": "\\ud800", "k": 1}\n'
+    for name, data in (("a.jsonl", lines), ("a.json", json.dumps([record, {"text": "plain"}]))):
+        documents, notices = read_all(name, data.encode())
+        assert documents[0].metadata == {
+            "part": "007",
+            "year": 2001,
+            "ratio": 0.5,
+            "sold": True,
+            "tags": ["ice", "ship"],
+            "own": "yes",
+        }
+        assert documents[1].metadata == {}
+        more = ", n, m" if name == "a.jsonl" else ""
+        assert notices == [
+            f"{name}: fields that are too long or too many for metadata: vector, body, inner{more}"
+        ]
+    assert read_all("a.jsonl", lines.encode())[0][2].metadata == {"k": 1}
