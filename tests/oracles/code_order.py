@@ -213,7 +213,7 @@ def arrange(
         bonus += 0.0 if near else weights.code_cover * cover[path]
         bonus += weights.code_near * nearest(path)
         if is_page(path):
-            bonus *= 1.0 if wants_help else weights.code_page
+            bonus *= min(2.0 * code, 1.0) * (1.0 if wants_help else weights.code_page)
             factor = on_page(weights.code_aside) if RECORD.search(path) and name_share == 0 else 1.0
             return (direct + code * bonus) * factor
         is_defined = any(defines(texts[unit], one) for one in named)

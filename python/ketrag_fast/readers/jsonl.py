@@ -291,7 +291,7 @@ def _read_table(file: SourceFile) -> tuple[dict[str, list[str]], list[Failure]]:
 ID_NAMES = ("_id", "id")
 _READ: Final = frozenset((*ID_NAMES, "text", "title", "metadata"))
 _LONGEST_VALUE: Final = 300
-"""Maximum length in characters of a text that is metadata: a name, an address, a path. Longer ones are content."""
+"""Maximum length in characters of a text that is metadata: a name, an address, a path."""
 _LONGEST_NAME: Final = 100
 _MOST_VALUES: Final = 50
 """Maximum number of values of a list that is metadata: tags and authors, but not vectors."""
@@ -301,7 +301,7 @@ _SHOWN_NAMES: Final = 8
 
 
 class FieldsLeftOut:
-    """Fields of the records of a file that are neither read nor short enough for metadata, such as vectors."""
+    """Fields of the records of a file that are too long for metadata, such as vectors."""
 
     def __init__(self, file: SourceFile) -> None:
         self._file = file

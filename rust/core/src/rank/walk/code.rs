@@ -11,12 +11,12 @@
 //! factors = code_aside^(tests) × code_imports^(imports) × code_old^(old version) × code_again^(better passages of the file)
 //! ```
 //!
-//! where `share` is the share of code among these units, so that code in a collection of notes gains little. A page of
-//! documentation has no definitions. It gains the whole bonus if the query asks what a user does, and `code_page` times
-//! the bonus otherwise; its factors are weaker the smaller the share. A header counts as imports if the source that it
-//! declares is among the files. With vectors, `cover` does not count, and `near` is the similarity of the file's nearest unit: 1 for the nearest of
-//! these units, 0 for the farthest. The ranks are used, not the walk's scores, because passages of a file that matches
-//! everywhere have nearly equal scores.
+//! where `share` is the share of code among these units, so that code in a collection of notes gains little, and pages
+//! there still less. A page of documentation gains `code_page` times what code would gain, or as much if the query asks
+//! what a user does, and less if more than half of these units are not code. It has no definitions, and its factors are weaker the smaller the share. A header
+//! counts as imports if the source that it declares is among the files. With vectors, `cover` does not count, and `near`
+//! is the similarity of the file's nearest unit: 1 for the nearest of these units, 0 for the farthest. The ranks are
+//! used, not the walk's scores, because passages of a file that matches everywhere have nearly equal scores.
 
 use super::company::run_around;
 use super::dense::Dense;
@@ -97,8 +97,8 @@ pub fn arrange(
     let wants_tests = asks_for_tests(text);
     // Vectors know words that the query does not have.
     let cover = if dense.is_some() { 0.0 } else { plan.code_cover };
-    let page = if asks_for_help(text) { 1.0 } else { plan.code_page };
     // In a collection with little code, pages are notes.
+    let page = (2.0 * share).min(1.0) * if asks_for_help(text) { 1.0 } else { plan.code_page };
     let on_page = |factor: f64| 1.0 - share * (1.0 - factor);
     let words = text.split_whitespace().count().max(1) as f64;
     let short = (SHORT / words).min(1.0).powi(2);
