@@ -6,6 +6,7 @@ import sys
 import zipfile
 import zlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,9 +32,9 @@ def test_lines_that_are_not_json_are_parsed_for_their_messages_only(monkeypatch:
     parsed: list[int] = []
     parse = jsonl.parse_line
 
-    def noted(file: SourceFile, line: int, text: str) -> Item:
+    def noted(file: SourceFile, line: int, *rest: Any) -> Item:
         parsed.append(line)
-        return parse(file, line, text)
+        return parse(file, line, *rest)
 
     monkeypatch.setattr(jsonl, "parse_line", noted)
     odd = '{"text": "kept", "metadata": {"a": NaN}}\n'
