@@ -60,6 +60,16 @@ def test_a_filter_and_globs_hold_together(index: Index) -> None:
         assert len(hits) == count, how
 
 
+def test_a_code_with_leading_zeros_is_a_text_in_filters(tmp_path: Path) -> None:
+    folder = tmp_path / "files"
+    folder.mkdir()
+    (folder / "parts.jsonl").write_text('{"text": "red kettle", "part": "007"}\n')
+    (folder / "parts.csv").write_text("part,name\n007,kettle\n7,kettle lid\n")
+    with Index.build(folder, tmp_path / "index") as index:
+        assert len(index.search("kettle", filter="part=007")) == 2
+        assert len(index.search("kettle", filter='part="7"')) == 1  # a column with codes is text as a whole
+
+
 def test_a_limit_is_the_number_of_lines_over_all_documents(tmp_path: Path) -> None:
     documents = [Document(f"d{number}", "a walrus\nno bird\na walrus") for number in range(700)]
     with Index.build(documents, tmp_path / "index", settings=Settings(threads=2)) as index:

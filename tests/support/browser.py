@@ -44,7 +44,7 @@ os.execv(sys.argv[3], sys.argv[3:])
 """The browser listens at descriptor 3 and speaks at 4."""
 
 REPLACED = ("navigated or closed", "Cannot find default execution context", "context was destroyed")
-"""What the browser says of a script when another page takes the place of the one that it runs in."""
+"""Parts of the errors that the browser returns for a script if its page is replaced while the script runs."""
 
 
 class BrowserStuck(Exception):

@@ -167,7 +167,7 @@ class Deltas:
 
     @property
     def can_complete(self) -> bool:
-        """Whether an update before a query can replace placeholders by vectors."""
+        """Whether this update before a query computes vectors that an earlier one left out."""
         return self._has_placeholders and self._build.is_refresh and not self._build.words_only
 
     def _report(self, read: Ingested, record: StageRecord | None) -> BuildReport:

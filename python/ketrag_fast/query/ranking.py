@@ -34,7 +34,10 @@ if TYPE_CHECKING:
 DEPTH: Final = 30
 """Number of top passages per question that are reranked; later passages keep their ranks."""
 _PATIENCE: Final = 10.0
-"""Seconds after which a query without a deadline goes on without the vectors of an endpoint, if it may."""
+"""Seconds after which a query without a deadline goes on without the vectors of an endpoint, if it may.
+
+A person who waits gives up earlier than an endpoint that hangs; other values were not compared.
+"""
 _UNUSABLE: Final[tuple[type[KetragError], ...]] = (BackendMissing, BackendError, NetworkForbidden)
 _LONG: Final = 1024
 """Token count that few passages exceed; a budget with room for DEPTH such passages has enough to rerank."""
@@ -259,8 +262,8 @@ def _reorder(
             preferred = newest_copies_first(preferred, days, keys)
         first, scores = first[preferred], scores[preferred]
     if plan.typed is not None and plan.typed.preferred is not None:
-        # Only the best passage with the phrase moves to the front, because a quoted title often leads to an
-        # answer in another passage (docs/internals/ranking.md#quotes-in-questions).
+        # One passage with the phrase moves to the front, if it is the only one or nearly the best, because a
+        # quoted title often leads to an answer elsewhere (docs/internals/ranking.md#quotes-in-questions).
         best = _core.first_preferred(scores.tolist(), plan.typed.preferred[first].tolist())
         if best is not None:
             ahead = np.concatenate([[best], np.delete(np.arange(len(first)), best)])

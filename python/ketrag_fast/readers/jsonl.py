@@ -293,11 +293,13 @@ _READ: Final = frozenset((*ID_NAMES, "text", "title", "metadata"))
 _LONGEST_VALUE: Final = 300
 """Maximum length in characters of a text that is metadata: a name, an address, a path."""
 _LONGEST_NAME: Final = 100
+"""Maximum length in characters of a field's name; longer names are text that a program has put there."""
 _MOST_VALUES: Final = 50
 """Maximum number of values of a list that is metadata: tags and authors, but not vectors."""
 _MOST_FIELDS: Final = 50
 """Maximum number of fields of a record that become metadata."""
 _SHOWN_NAMES: Final = 8
+"""Maximum number of fields that the notice names."""
 
 
 class FieldsLeftOut:

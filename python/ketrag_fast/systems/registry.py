@@ -72,7 +72,7 @@ class Registry:
 
     @property
     def is_own(self) -> bool:
-        """Whether all systems are those of this package."""
+        """Whether no other package has added a system."""
         return not self.broken and all(origin == OWN for origin in self.origins.values())
 
     @cached_property

@@ -92,7 +92,7 @@ def test_what_was_undone_or_is_in_another_file_is_not_returned(tmp_path: Path) -
 
 
 def test_threads_that_read_different_files_do_not_disturb_each_other(tmp_path: Path) -> None:
-    """What one thread caches may be replaced by another before it is used."""
+    """Another thread may replace the cached totals between the moment they are stored and their use."""
     names = [f"{number}.sqlite" for number in range(4)]
     for name in names:
         with made(tmp_path / name) as tables, tables.transaction():

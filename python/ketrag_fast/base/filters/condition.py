@@ -169,8 +169,9 @@ _QUOTES: Final = r"""(?:(?P<quoted>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|"""
 _TOKEN: Final = re.compile(_QUOTES + r"""(?P<sign>==|!=|<=|>=|[=<>~(),])|(?P<word>[^\s=<>~!(),"']+))""")
 _VALUE_TOKEN: Final = re.compile(_QUOTES + r"""(?P<sign>==|!=|<=|>=|[=<>(),])|(?P<word>[^\s=<>!(),"']+))""")
 """A token where a value is expected: it may contain a tilde."""
-_INTEGER: Final = re.compile(r"[+-]?\d{1,300}")
-_NUMBER: Final = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
+_INTEGER: Final = re.compile(r"[+-]?(?:0|[1-9]\d{0,299})")
+"""A number, but not a code such as `007`, which tables and records keep as text."""
+_NUMBER: Final = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 _JOINS: Final = ("and", "or", "not", "in", "exists")
 
 

@@ -59,7 +59,7 @@ class QueryEmbedder:
         self._spec = spec
         self._options = replace(options_of(settings, limit), is_for_queries=True)
         self.is_remote = spec.startswith("openai:")
-        """Whether an endpoint computes the vectors."""
+        """Whether a server computes the vectors of queries, not this process."""
         self._permit = permit
         self._lock = threading.Lock()
         self._loaded: Embedder | None = None  # not yet compared with the model that built the index
