@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -453,3 +454,30 @@ def test_a_full_disk_is_answered_from_what_is_there(
     assert not found.updated and "no space is left" in str(found.line) and index.generation == 1
     assert not index.search("walrus") and len(index.search("penguins")) == 3
     assert index.freshen().updated and index.search("walrus")
+
+
+def test_a_file_whose_reading_hangs_delays_no_answer(
+    index: Index, notes: Path, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk lists its files from a cache, but does not answer when one is read."""
+    end, opened = threading.Event(), []
+
+    def open_regular(path: Path, root: Path | None) -> BinaryIO:
+        opened.append(path.name)
+        end.wait(60)
+        return path.open("rb")
+
+    monkeypatch.setattr(freshness, "open_regular", open_regular)
+    monkeypatch.setattr(freshness, "READ", 0.1)
+    (notes / "a.md").write_text("# a\n\nOther words: walrus.\n")
+    begin = time.monotonic()
+    for _ in range(3):
+        line = index.freshen().line
+        assert line is not None and "(a.md); reading them takes too long" in line
+        assert index.search("walrus").reason == "no_match" and index.search("penguins")
+        assert not index.grep("walrus"), "grep does not read the file either"
+    assert time.monotonic() - begin < 30 and opened == ["a.md"]
+    end.set()
+    while not index.freshen().updated:
+        assert time.monotonic() - begin < 60
+    assert [one.document for one in index.search("walrus")] == ["a.md"]

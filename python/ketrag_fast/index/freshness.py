@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from ketrag_fast.base.open_beneath import open_regular
 from ketrag_fast.base.progress import stop_after
 from ketrag_fast.base.time_limit import in_time
 from ketrag_fast.errors import Cancelled, IndexLocked, KetragError, ReadOnly
@@ -37,6 +39,14 @@ COMPARE: Final = 1.0
 
 What it learns is stored, so that the next look continues.
 """
+READ: Final = 3.0
+"""Maximum seconds to read changed files once before an update indexes them: a disk may list its files from
+a cache, and hang when one is read. An update in itself could not be stopped then.
+"""
+_READ_BYTES: Final = 4 << 20
+_READ_FILES: Final = 2_000
+"""Bytes and files that are read for that: more than a quick update has, and 0.05 s from a usual disk."""
+HANGS: Final = "takes too long: does a disk or a server not answer?"
 _WAIT: Final = 4.0
 _WAIT_ALWAYS: Final = 600.0
 """Maximum seconds to wait for another process that has just begun to change the index, and with `always`."""
@@ -173,7 +183,8 @@ def freshen_state(state: IndexState, how: Refresh | None, every: float) -> Fresh
     how = how or state.opened.settings.refresh
     found = freshen(state.path, how, state.settings, state.whole)
     if found.reason != BEHIND:  # files that are stored stay unindexed until they are published
-        state.unindexed = () if found.updated else found.files
+        hangs = found.reason is not None and found.reason.endswith(HANGS)
+        state.unindexed = () if found.updated or hangs else found.files
     if found.updated or (
         how != "never" and not found.changes
     ):  # another process may have indexed the changes
@@ -196,7 +207,7 @@ def freshen(folder: Path, how: Refresh, settings: Settings, opened: Generation |
         return Freshness(unembedded=unembedded)
     looked = _look(folder, how)
     if looked is None:
-        return Freshness(reason="looking up its files takes too long: does a disk or a server not answer?")
+        return Freshness(reason=f"looking up its files {HANGS}")
     changes, stored = looked
     if changes is None:
         return Freshness(unembedded=unembedded)
@@ -205,6 +216,8 @@ def freshen(folder: Path, how: Refresh, settings: Settings, opened: Generation |
         return replace(found, reason=BEHIND, is_pending=True)
     if changes.uncompared:
         found = replace(found, reason=_uncompared(changes.uncompared), is_pending=True)
+    if how == "auto" and not _can_read(folder, changes):
+        return replace(found, reason=f"reading them {HANGS}")
     is_same = not changes.keys and (not changes.needs_all or changes.uncompared)  # a build compares them all
     if is_same and (not unembedded or changes.uncompared):
         return found
@@ -234,6 +247,27 @@ def freshen(folder: Path, how: Refresh, settings: Settings, opened: Generation |
     return replace(found, reason=reason if found.changes else found.reason, is_pending=is_pending)
 
 
+def _can_read(folder: Path, changes: FileChanges) -> bool:
+    """Return whether changed files can be read in time; a file with an error is left to the update."""
+    files = [
+        (Path(path), one.root)
+        for one in changes.sources
+        for path in (*(row.path for row, _ in one.changed), *(path for _, path in one.new))
+    ]
+    return not files or in_time(lambda: _read_starts(files), READ, _BUSY, f"read {folder}") is not None
+
+
+def _read_starts(files: Sequence[tuple[Path, Path | None]]) -> bool:
+    """Read files within the folders of their sources, up to a number of files and bytes."""
+    left = _READ_BYTES
+    for path, root in files[:_READ_FILES]:
+        with suppress(OSError), open_regular(path, root) as file:
+            left -= len(file.read(left))
+        if left <= 0:
+            break
+    return True
+
+
 def _uncompared(count: int) -> str:
     from ketrag_fast.types.wording import counted
 
@@ -247,7 +281,8 @@ def _look(folder: Path, how: Refresh) -> tuple[FileChanges | None, Mapping[str, 
     end = time.monotonic() + (_WAIT_ALWAYS if how == "always" else _WAIT)
     while True:
         limits = LOOK + COMPARE, _BUSY
-        looked = find(folder) if how == "always" else in_time(lambda: find(folder, COMPARE), *limits)
+        name = f"look {folder}"
+        looked = find(folder) if how == "always" else in_time(lambda: find(folder, COMPARE), *limits, name)
         is_behind = looked is not None and looked[0] is not None and looked[0].is_behind
         is_long = how != "always" and is_behind and read_progress(Layout(folder)) is not None
         if not is_behind or is_long or time.monotonic() > end:

@@ -49,7 +49,8 @@ class SourcePaths:
         """Return the files of documents by document. Documents that a program passed have no file."""
         found = {}
         specs, known = self._origins(dict.fromkeys(names))
-        looked = in_time(lambda: stats_of([file.path for file in known.values()]), _LOOK) or [
+        paths, about = [file.path for file in known.values()], f"stat {self._layout.root}"
+        looked = in_time(lambda: stats_of(paths), _LOOK, name=about) or [
             file.stat
             for file in known.values()  # a disk that does not answer: nothing tells of changes
         ]
