@@ -30,3 +30,30 @@ def about_missing_name(name: str, similar: Iterable[str]) -> str:
     import shlex  # few messages need it
 
     return f"no name is similar; `ketrag retrieve {shlex.quote(name[:80])}` searches the text for it"
+
+
+def outdated_files(files: Iterable[tuple[str | None, str]]) -> list[str]:
+    """Return a sentence for each kind of change of files since the index was built.
+
+    Args:
+        files: The state ("changed", "missing" or None) and the name of the file of each result.
+
+    Examples:
+        >>> outdated_files([("changed", "a.md"), (None, "b.md")])
+        ['a.md was changed since it was indexed: the indexed text is shown']
+        >>> outdated_files([("missing", "a.md"), ("missing", "b.md")])
+        ['a.md and 1 more do not exist any more: the indexed text is shown']
+    """
+    names: dict[str | None, dict[str, None]] = {}
+    for state, name in files:
+        names.setdefault(state, {})[name] = None
+    found = []
+    for state, one, several in (
+        ("changed", "was changed since it was indexed", "were changed since they were indexed"),
+        ("missing", "does not exist any more", "do not exist any more"),
+    ):
+        if first := next(iter(names.get(state, ())), None):
+            more = len(names[state]) - 1
+            text = f"{first} and {more:,} more {several}" if more else f"{first} {one}"
+            found.append(f"{text}: the indexed text is shown")
+    return found

@@ -37,6 +37,7 @@ from ketrag_fast.apps.cli.terminal import (
 from ketrag_fast.apps.cli.terminal import columns as columns_of
 from ketrag_fast.errors import UnknownName
 from ketrag_fast.records import replace
+from ketrag_fast.types.wording import outdated_files
 
 if TYPE_CHECKING:
     from ketrag_fast.types import Excerpt, Failure, Hit, Hits, Match
@@ -174,14 +175,8 @@ def lines_of(hit: Hit, terminal: Terminal) -> list[str]:
 
 def report_states(places: Any) -> None:
     """Print a line for each kind of change since the index was built."""
-    for state, text in (
-        ("changed", "was changed since it was indexed: the indexed text is shown"),
-        ("missing", "does not exist any more: the indexed text is shown"),
-    ):
-        names = list(dict.fromkeys(path_of(place) for place in places if place.state == state))
-        if names:
-            more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
-            output.say(f"{names[0]}{more} {text}")
+    for line in outdated_files((place.state, path_of(place)) for place in places):
+        output.say(line)
 
 
 class Grep(Command):

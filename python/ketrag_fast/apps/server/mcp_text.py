@@ -19,7 +19,7 @@ from ketrag_fast.query.outline import Outline
 from ketrag_fast.records import dataclass, field, replace
 from ketrag_fast.types import Answer, Context, Excerpt, Files, Hit, Hits, Match, Passage, Place, Theme, Themes
 from ketrag_fast.types.contexts import NOTHING_FITS
-from ketrag_fast.types.wording import counted
+from ketrag_fast.types.wording import counted, outdated_files
 
 TOKENS: Final = 2_000
 """Default size of a result."""
@@ -445,15 +445,7 @@ def _folders(names: Sequence[str]) -> list[tuple[str, int]]:
 
 def _notes(warnings: Sequence[str], places: Sequence[Place]) -> list[str]:
     """Return what a model must know about results: warnings, and files that are not as they were."""
-    found = list(warnings)
-    for state, text in (
-        ("changed", "was changed since it was indexed"),
-        ("missing", "does not exist any more"),
-    ):
-        names = list(dict.fromkeys(place.document for place in places if place.state == state))
-        if names:
-            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-            found.append(f"{names[0]}{more} {text}: the indexed text is shown")
+    found = [*warnings, *outdated_files((place.state, place.document) for place in places)]
     return [one_line(f"[{text}]") for text in found]
 
 
