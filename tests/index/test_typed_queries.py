@@ -353,3 +353,20 @@ def test_the_type_of_a_file_holds_for_its_rows_and_parts(tmp_path: Path) -> None
         for query in ("type:xlsx kettle", "type:excel kettle", "type:sheet kettle"):
             assert [hit.document for hit in index.search(query)] == ["stock.xlsx/Stock#2"]
         assert [hit.document for hit in index.search("type:md kettle")] == ["kettle.md"]
+
+
+@pytest.mark.parametrize(
+    ("query", "notes"),
+    [
+        ("kettle frobnicate", ('no document has "frobnicate"',)),
+        ("kettel frobnicate", ('no "kettel": searched for kettle', 'no document has "frobnicate"')),
+        ("is there a frobnicate kettle?", ()),  # in a question a missing word often means nothing
+        ("red kettle", ()),
+        ("frobnicate", ()),  # nothing is found, and `unknown` names it
+    ],
+)
+def test_words_that_no_document_has_are_named_next_to_results(
+    index: Index, query: str, notes: tuple[str, ...]
+) -> None:
+    assert index.search(query).notes == notes
+    assert index.retrieve(query).notes == notes

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from ketrag_fast.query.plan import QueryPlan
 from ketrag_fast.query.query import core_text
 from ketrag_fast.records import dataclass, field, replace
 from ketrag_fast.types import Context
+
+
+_KEYWORDS: Final = 4
+"""Words of a query whose unknown words are named next to results. Questions have more words, and often some
+that no document has, without a loss; in a few keywords an unknown one explains why the results are poor.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +45,21 @@ def read_question(plan: QueryPlan, question: str) -> Reading:
 def add_reading(plan: QueryPlan, reading: Reading, context: Context) -> Context:
     """Return a context with notes about how its question was read."""
     notes = [f'no "{word}": searched for {similar}' for word, similar in reading.replaced.items()]
-    notes += [] if plan.typed is None else plan.typed.notes
+    typed = [] if plan.typed is None else plan.typed.notes
+    if context.text and not typed:  # a note about a field, such as `colour:red`, names the word already
+        notes += [f'no document has "{word}"' for word in _missing(reading)]
+    notes += typed
     if plan.continued is not None and plan.continued.taken:
         notes.append(f"continues the conversation: searched with {', '.join(plan.continued.taken)}, too")
     unknown = () if context.text else reading.unknown
     if not notes and not unknown:
         return context
     return replace(context, notes=tuple(notes), replaced=reading.replaced, unknown=unknown)
+
+
+def _missing(reading: Reading) -> list[str]:
+    """Return the words of a query of a few keywords that no document has, if it has others."""
+    words = reading.text.split()
+    missing = [word for word in reading.unknown if word not in reading.replaced]
+    is_question = len(words) > _KEYWORDS or reading.text.endswith(("?", "？"))
+    return [] if is_question or len(missing) >= len(words) else missing

@@ -272,6 +272,9 @@ def merged_reading(results: Sequence[Any]) -> dict[str, Any]:
     for word in {word for one in results for word in one.replaced} - everywhere:
         for note in [note for note in notes if note.startswith(f'no "{word}": ')]:
             notes.pop(note)
+    for note in [note for note in notes if note.startswith("no document has ")]:
+        if not all(note in one.notes or not one.text for one in results):
+            notes.pop(note)
     replaced = {w: s for one in results for w, s in one.replaced.items() if w in everywhere}
     shown = () if any(one.text or one.passages for one in results) else results
     unknown = dict.fromkeys(w for one in shown for w in one.unknown if w in everywhere)
