@@ -70,6 +70,21 @@ def test_a_code_with_leading_zeros_is_a_text_in_filters(tmp_path: Path) -> None:
         assert len(index.search("kettle", filter='part="7"')) == 1  # a column with codes is text as a whole
 
 
+def test_true_and_false_in_filters_match_texts_of_sheets(tmp_path: Path) -> None:
+    file = tmp_path / "boats.csv"
+    file.write_text("boat,paid\nred boat,TRUE\nblue boat,FALSE\ngreen boat,unknown\n")
+    with Index.build(file, tmp_path / "index") as index:
+        for query, rows in (
+            ("paid=true", [2]),
+            ("paid=FALSE", [3]),
+            ("paid!=true", [3, 4]),
+            ("paid in (true, unknown)", [2, 4]),
+            ('paid="true"', []),
+        ):
+            found = index.search("boat", filter=query)
+            assert sorted(hit.document for hit in found) == [f"boats.csv#{row}" for row in rows], query
+
+
 def test_a_limit_is_the_number_of_lines_over_all_documents(tmp_path: Path) -> None:
     documents = [Document(f"d{number}", "a walrus\nno bird\na walrus") for number in range(700)]
     with Index.build(documents, tmp_path / "index", settings=Settings(threads=2)) as index:

@@ -10,7 +10,6 @@ from ketrag_fast.query.query import core_text
 from ketrag_fast.records import dataclass, field, replace
 from ketrag_fast.types import Context
 
-
 _KEYWORDS: Final = 4
 """Words of a query whose unknown words are named next to results. Questions have more words, and often some
 that no document has, without a loss; in a few keywords an unknown one explains why the results are poor.

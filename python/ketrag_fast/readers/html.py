@@ -22,7 +22,7 @@ from ketrag_fast.types.locations import Locator
 
 LARGEST: Final = 64_000_000
 """Maximum size of a page in bytes: several copies are in memory while it is parsed."""
-VERSION: Final = 6
+VERSION: Final = 7
 """Version of the crate ketrag-web: increase it when its text changes, so that files are read again."""
 _NAMES: Final = {
     "author": "author",

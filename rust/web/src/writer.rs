@@ -4,6 +4,7 @@ use crate::formula::formula;
 use crate::measure::sizes_of;
 use crate::tree::{unescaped, Element, Kind, Tree};
 use ketrag_text::raised::{lowered, raised};
+use std::collections::HashSet;
 
 /// A cell with more characters, blanks aside, is a part of the page's layout.
 const LONG_CELL: u32 = 300;
@@ -39,6 +40,7 @@ pub fn text_of(tree: &Tree, root: usize, skipped: &[bool]) -> Text {
     let end = tree.nodes[root].end as usize;
     let mut at = root;
     let (mut verbatim, mut cells) = (0, 0);
+    let mut described = HashSet::new();
     loop {
         while let Some(&last) = open.last() {
             if at < tree.nodes[last].end as usize {
@@ -100,6 +102,11 @@ pub fn text_of(tree: &Tree, root: usize, skipped: &[bool]) -> Text {
                     at = tree.nodes[at].end as usize;
                     continue;
                 }
+                if let Some(text) = element.description().map(unescaped) {
+                    if cells == 0 && !is_repeated(tree, at, &text) && described.insert(text.to_string()) {
+                        writer.flowing(&format!(" [Picture: {}] ", text.trim()));
+                    }
+                }
                 if element.has_value() {
                     writer.value(&unescaped(element.href));
                 } else if element.is_box() {
@@ -123,6 +130,32 @@ pub fn text_of(tree: &Tree, root: usize, skipped: &[bool]) -> Text {
         at += 1;
     }
     writer.finish()
+}
+
+/// Elements around a picture among which its figure is looked for, and nodes of a figure that are read.
+const AROUND: usize = 4;
+const CAPTION: usize = 100;
+
+/// Return whether the caption of a picture's figure has all words of its description.
+fn is_repeated(tree: &Tree, at: usize, description: &str) -> bool {
+    let parents =
+        std::iter::successors(Some(at), |&own| Some(tree.nodes[own].parent as usize)).skip(1).take(AROUND);
+    let is_figure = |&own: &usize| tree.element(own).is_some_and(|one| one.name == "figure");
+    let Some(figure) = parents.take_while(|&own| own > 0).find(is_figure) else { return false };
+    let words = |text: &str| -> HashSet<String> {
+        text.split(|c: char| !c.is_alphanumeric())
+            .filter(|word| !word.is_empty())
+            .map(str::to_lowercase)
+            .collect()
+    };
+    let nodes = figure..(tree.nodes[figure].end as usize).min(figure + CAPTION);
+    let mut caption = HashSet::new();
+    for own in nodes {
+        if let Kind::Text(text) = &tree.nodes[own].kind {
+            caption.extend(words(&unescaped(text)));
+        }
+    }
+    words(description).is_subset(&caption)
 }
 
 /// Names in classes and addresses of links to notes.

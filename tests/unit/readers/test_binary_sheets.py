@@ -42,7 +42,7 @@ def test_values_are_what_the_program_shows() -> None:
         "code: 07042",
         "change: -2.50",
         "at: 2024-03-05 14:30",
-        "paid: true",
+        "paid: TRUE",
         "sum: #DIV/0!",
     ]
     assert (found.metadata["share"], found.metadata["change"], found.metadata["code"]) == (

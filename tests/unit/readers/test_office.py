@@ -87,7 +87,7 @@ def test_xlsx() -> None:
     documents, failures = read_all("a.xlsx", xlsx({"Sums": rows, "Empty": []}, ["zero", "one & more"]))
     assert failures == []
     assert [document.id for document in documents] == ["a.xlsx/Sums#4", "a.xlsx/Sums#5"]
-    assert documents[0].text == "Name: one & more\ncolumn 2: 12.5\nWhen: 2024-05-06\nAt: 12:00\nPaid: true"
+    assert documents[0].text == "Name: one & more\ncolumn 2: 12.5\nWhen: 2024-05-06\nAt: 12:00\nPaid: TRUE"
     assert at(documents[0], "sheet") == [("Sums", documents[0].text)]
     assert at(documents[0], "cell")[0][0] == "A4:E4"
     assert documents[1].text == "Name: two"

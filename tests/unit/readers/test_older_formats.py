@@ -45,7 +45,7 @@ def test_values_of_an_old_workbook_are_what_the_cell_shows() -> None:
         "code: 07042",
         "day: 2024-03-05",
         "time: 2024-03-05 14:30",
-        "paid: true",
+        "paid: TRUE",
     ]
     assert found.metadata["share"] == 0.125 and found.metadata["code"] == "07042"
     assert at(found, "cell") == [("A2:F2", found.text)] and at(found, "sheet") == [("Prices", found.text)]

@@ -35,7 +35,8 @@ def cell(text: str, kind: str, stored: str, more: str = "") -> str:
         (cell("02:30 PM", "date", "1899-12-30T14:30:00"), "14:30"),
         (cell("09:05", "time", "PT09H05M00S"), "09:05"),
         (cell("36:00:00", "time", "PT36H00M00S"), "36:00:00"),
-        (cell("WAHR", "boolean", "true"), "true"),
+        (cell("WAHR", "boolean", "true"), "WAHR"),
+        (cell("", "boolean", "true"), "TRUE"),
     ],
 )
 def test_values_are_what_the_cell_shows(made: str, text: str) -> None:

@@ -179,3 +179,28 @@ def test_rst() -> None:
     found = read_one("a.rst", text.encode())
     assert (found.text, found.title, found.metadata) == (text, "Title", {"author": "Ann"})
     assert [value for value, _ in at(found, "heading")] == [["One"], ["One", "Deep"], ["Two"]]
+
+
+def test_descriptions_of_pictures_are_read() -> None:
+    """Not if the caption repeats them, twice, or if they are too short to tell what is on the picture."""
+    part("resiliparse", "documents")
+    keel = '<img src="k.png" alt="Cross-section of the keel &amp; three bolts">'
+    mast = '<img alt="The mast of 1901"></a><figcaption>The mast, of 1901.</figcaption>'
+    pictures = (
+        f"<figure>{keel}<figcaption>Figure 3: the keel</figcaption></figure><p>Then {keel} again.</p>"
+        f'<figure><a href="m.png">{mast}</figure>'
+        '<p><img alt="Site logo"> and <img alt="a hidden buoy there" hidden></p>'
+        '<nav><img alt="picture of a menu"></nav>'
+    )
+    page = f"<html><body><article>{ARTICLE}{pictures}</article></body></html>"
+    text = read_one("a.html", page.encode()).text
+    assert text[text.index("[Picture") :].split("\n") == [
+        "[Picture: Cross-section of the keel & three bolts]",
+        "Figure 3: the keel",
+        "",
+        "Then again.",
+        "",
+        "The mast, of 1901.",
+        "",
+        "and",
+    ]

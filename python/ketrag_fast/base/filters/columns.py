@@ -126,6 +126,11 @@ class _Texts(_Listed):
         ranks[[self.numbers[text] for text in texts]] = np.arange(len(texts))
         return texts, ranks[self.codes]
 
+    def spellings(self, values: Sequence[Any]) -> list[str]:
+        """Return the strings such as "TRUE" of a sheet that are written like the booleans among `values`."""
+        wanted = {str(value).lower() for value in values if isinstance(value, bool)}
+        return [text for text in self.numbers if text.lower() in wanted] if wanted else []
+
     def among(self, values: Sequence[Any]) -> Bools:
         """Return for each row whether its string is one of `values`."""
         chosen = np.zeros(len(self.numbers), bool)
@@ -235,6 +240,8 @@ class Columns:
         fits = np.zeros(self.count, bool)
         for kind, column in kinds.items():
             values = [value for value in one.values if kind_of(value) is kind]
+            if isinstance(column, _Texts) and one.name not in _ORDERS:
+                values += column.spellings(one.values)
             if not values:
                 continue
             if one.name in _ORDERS:

@@ -139,7 +139,7 @@ def _add_cell(book: _Book, collector: RowCollector, kind: int, data: bytes) -> N
         stored = _number(kind, value)
         text = shown(stored, own, since_1904=book.since_1904) if stored else ""
     elif kind in (_TRUTH, _FORMULA_TRUTH):
-        text = ("true" if value[0] else "false") if value else ""
+        text = ("TRUE" if value[0] else "FALSE") if value else ""
     elif kind in (_ERROR, _FORMULA_ERROR):
         text = _ERRORS.get(value[0], "#VALUE!") if value else ""
     elif kind == _SHARED:

@@ -112,7 +112,7 @@ def _stored(value: float) -> str:
 
 def _text(value: Any, kind: int, own: CellFormat) -> str:
     if kind == _TRUTH:
-        return "true" if value else "false"
+        return "TRUE" if value else "FALSE"
     if kind == _ERROR:
         xlrd = import_optional("xlrd", "an Excel workbook (.xls)")
         return str(xlrd.error_text_from_code.get(value, "#VALUE!"))

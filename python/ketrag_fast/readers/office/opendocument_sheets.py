@@ -296,7 +296,7 @@ def shown_value(attributes: Mapping[str, str], text: str) -> str:
         seconds = f":{int(parts[5] or 0):02}" if int(parts[5] or 0) or text.count(":") > 1 else ""
         return f"{parts[1]}{hours:02}:{int(parts[4] or 0):02}{seconds}"
     if kind == "boolean":
-        return attributes.get("boolean-value", "") or text
+        return text or attributes.get("boolean-value", "").upper()
     return text or attributes.get("string-value", "")
 
 

@@ -439,7 +439,7 @@ class _SheetRows(Handler):
             found = self._strings[number] if 0 <= number < len(self._strings) else ""
             return shown_text(found, own) if found and own.code else found
         if self._type == "b":
-            return "true" if text == "1" else "false"
+            return "TRUE" if text == "1" else "FALSE"  # as Excel shows it in English
         if self._type == "n":
             return shown(text, own, since_1904=self._since_1904)
         if self._type == "d":  # a date in ISO 8601
