@@ -159,7 +159,9 @@ def kind_of(file: SourceFile) -> str | None:
 
         if is_whatsapp(head):
             return "chat"
-    if found == "text" and file.suffix in (".txt", ".log", ".weechatlog") and b"> " in head:
+    if found == "text" and file.suffix == ".weechatlog":
+        return "irc"
+    if found == "text" and file.suffix in (".txt", ".log") and b"> " in head:
         from ketrag_fast.readers.irc import is_irc
 
         if is_irc(head):

@@ -1,4 +1,4 @@
-"""Logs of IRC clients: lines of a time, a name in angle brackets and a text."""
+"""Logs of IRC clients: a time, a name in angle brackets and a text; WeeChat has tabs between them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ _LINE: Final = re.compile(
     r"\[?(?:(\d{4}-\d\d-\d\d)[T ])?(\d\d):(\d\d)(?::(\d\d))?(?:Z|[+-]\d\d:?\d\d)?\]?"
     r"\s{1,4}<[ @+%&~!]?([^<>\s]{1,40})>\s(.*)"
 )
+_WEECHAT: Final = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d):(\d\d)(?::(\d\d))?\t[ @+%&~!]?([^\t\s]{1,40})\t(.*)")
+_NOTICES: Final = ("-->", "<--", "--", "=!=")
+"""What WeeChat writes in place of a name when somebody comes, leaves or changes something."""
 _DAY: Final = re.compile(
     r"(?:---|\*\*\*\*|Session Start:)[^\n]{0,40}? "
     r"(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6} "
@@ -36,16 +39,20 @@ def read_irc(file: SourceFile) -> Iterator[Item]:
     """Yield the log as one document. Joins, parts and other notices are left out."""
     messages: list[Message] = []
     day: dt.date | None = None
+    pattern = _WEECHAT if file.suffix == ".weechatlog" else _LINE
     for line in file.text().splitlines():
         begun = _DAY.match(line)
         if begun is not None:
             day = _date(int(begun[3]), _MONTHS.index(begun[1]) + 1, int(begun[2])) or day
-        match = _LINE.match(line)
-        if match is not None:
+        match = pattern.match(line)
+        if match is not None and match[5] not in _NOTICES:
             if match[1]:
                 year, month, number = map(int, match[1].split("-"))
                 day = _date(year, month, number) or day
-            messages.append(Message(match[5], match[6], _time(day, match)))
+            name, text = match[5], match[6]
+            if name == "*":  # what WeeChat writes for `/me`
+                name, _, text = text.partition(" ")
+            messages.append(Message(name, text, _time(day, match)))
     title = file.id.rpartition("/")[2].rpartition(".")[0]
     document = conversation(file.id, title, stretches_of(messages), {})
     yield file.failure("the log has no messages") if document is None else document

@@ -186,6 +186,25 @@ def test_other_times_of_irc_and_days_that_do_not_exist() -> None:
     assert chat.text == "eva: a\n\nbo: b\n\neva: c" and chat.metadata == {"date": "2026-03-03"}
 
 
+def test_logs_of_weechat() -> None:
+    lines = [
+        "2026-03-01 12:00:00\t-->\teva (~e@host) has joined #boats",
+        "2026-03-01 12:00:05\teva\thow do I grease the winch?",
+        "2026-03-01 12:00:15\t@bo\tlithium grease <twice a year>",
+        "2026-03-01 12:01:00\t *\teva thanks bo",
+        "2026-03-01 12:02:00\t<--\tbo (~b@host) has quit",
+        "2026-03-04 09:00:00\tcarl\twhere is the key?",
+    ]
+    chat = read_one("irc.net.#boats.weechatlog", "\n".join(lines).encode())
+    assert [text for _, text in at(chat, "exchange")] == [
+        "eva: how do I grease the winch?\n\nbo: lithium grease <twice a year>\n\neva: thanks bo",
+        "carl: where is the key?",
+    ]
+    assert chat.title == "irc.net.#boats"
+    messages, failures = read_all("empty.weechatlog", lines[0].encode())
+    assert messages == [] and len(failures) == 1
+
+
 def test_a_log_with_angle_brackets_is_not_a_chat() -> None:
     log = b"12:00 <init> start\n12:01 done -> ok\n12:02 <b>x</b>\n" + b"12:03 plain\n" * 9
     document = read_one("server.log", log)
