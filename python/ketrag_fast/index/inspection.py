@@ -314,7 +314,7 @@ class Inspection:
 
     @enough_memory()
     def around(self, unit: int, before: int = 1, after: int = 1) -> list[tuple[int, Span]]:
-        """Return a unit (`Passage.unit`) and its neighbours in its document, each with its number.
+        """Return the text and number of a unit (`Passage.unit`) and of the units next to it in its document.
 
         Raises InputError if the unit does not exist.
         """

@@ -167,7 +167,7 @@ def _lists(ids: Ids, rows: Sequence[Sequence[int]] | Sequence[NDArray[Any]]) -> 
 
 
 def communities_of(part: GraphPart, index: Index, *, computed: bool) -> list[GraphCommunity]:
-    """Return computed communities, else those that are stored, else the themes if they have summaries."""
+    """Return the communities just computed; else the stored ones; else the themes, if they have summaries."""
     if computed:
         return computed_communities(part)
     if part.tables.communities is not None:

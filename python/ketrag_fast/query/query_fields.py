@@ -201,7 +201,7 @@ class Selection:
         return np.frombuffer(self._opened.texts.core.units_of(documents), np.bool_)
 
     def _said_by(self, who: str, exchanges: Iterable[int]) -> Mask:
-        """Return the passages of exchanges in which somebody begins a message, given a word of the name."""
+        """Return the exchanges that contain a message by somebody whose name has this word."""
         rows = np.isin(self._opened.generation.stages["units"]["unit_document"], list(exchanges))
         line = rf"^(?:[^:]{{0,40}}\b)?{re.escape(who)}\b[^:]{{0,40}}: "
         units = units_of_pattern(

@@ -20,7 +20,10 @@ Row = list[str]
 
 
 def row_of(document: Document) -> Row:
-    """Return a document as a row. Raises TypeError, ValueError or RecursionError for odd metadata."""
+    """Return a document as a row.
+
+    Raises TypeError, ValueError or RecursionError for metadata that JSON cannot express.
+    """
     try:
         metadata = metadata_text(document.metadata)
     except TypeError:  # a value that JSON does not have becomes a text

@@ -413,7 +413,7 @@ def _is_series(cells: Sequence[str]) -> bool:
 
 
 def _width(rows: Sequence[Row]) -> int:
-    """Return the number of cells that most rows have, the larger of two that are as common."""
+    """Return the most common number of cells per row; if two are equally common, the larger one."""
     counts = Counter(_count(cells) for _, cells in rows)
     return max(counts, key=lambda count: (counts[count], count))
 

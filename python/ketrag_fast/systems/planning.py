@@ -89,7 +89,7 @@ def wanted_modes(settings: Settings, reads: bool) -> tuple[str, ...]:
 
 
 def combine_modes(stored: str, given: str, *, only: bool = False) -> str:
-    """Return the modes of the next build of an index that has the modes `stored`.
+    """Return the modes that the next build prepares, given the modes that the index has (`stored`).
 
     `+mode` adds a mode, and `auto` with other modes adds these too, unless `only` is set. Other lists replace
     the modes of the index.

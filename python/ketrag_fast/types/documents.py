@@ -81,7 +81,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class DocumentBatch:
-    """Documents that a reader read together. Each has an id, and a text that is not blank.
+    """Documents that a reader returns together. Each has an id, and a text that is not blank.
 
     `contents` are the documents' content hashes (32 bytes each). `packed` has
     the keys `id`, `title` and `text`, and `metadata` if a document has any, each with a UTF-8 blob and its

@@ -128,7 +128,7 @@ class Builds(_Comparison):
         return not self.shared
 
     def configurations(self) -> Sequence[Configuration]:
-        """Return those of the file and of the flags."""
+        """Return the configurations that the file and the flags name."""
         from ketrag_fast.eval.comparison.configurations import check_configurations, from_file, from_flag
 
         listed = from_file(self.builds) if self.builds is not None else []

@@ -107,7 +107,7 @@ def notice(text: str, *, as_json: bool) -> None:
 
 
 def write_notices() -> None:
-    """Print the notices that no result has as a line of JSON to stderr, because results have no object."""
+    """Print notices as a line of JSON to stderr, for results that are not a JSON object."""
     if _notices:
         say(_json(_with_notices({"schema": "ketrag/notices/1"})))
 

@@ -236,7 +236,7 @@ def _hashes(keys: U64) -> U64:
 
 
 def _fit(keywords: Keywords, chosen: I64, seed: int, threads: int, report: Report) -> F32:
-    """Return vectors of all units in a space fitted on the chosen units."""
+    """Return the vectors of all units, projected to the space that is fitted on the chosen units."""
     fitted = keywords.taken(chosen) if len(chosen) < len(keywords.indptr) - 1 else keywords
     basis = _core.fit_embedder(
         fitted.indptr,

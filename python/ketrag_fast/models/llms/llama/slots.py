@@ -170,7 +170,7 @@ class Slots:
         return True
 
     def _make(self, taken: int, cap: int, wanted: int) -> LlamaContext:
-        """Create a context that fits this prompt, and others that are 50 % longer."""
+        """Create a context with room for this prompt and for prompts up to 50 % longer."""
         if self._context is not None:
             self._context.close()
             self._context = None
