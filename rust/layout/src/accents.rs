@@ -4,6 +4,8 @@
 //! box is above all letters: "Universitat Erlangen-N ¨ urnberg".
 
 use crate::characters::Characters;
+use crate::direction::is_rtl_letter;
+use crate::reversed::turn_words;
 use ketrag_text::classes::is_space;
 use unicode_normalization::char::compose;
 
@@ -14,7 +16,8 @@ const LEVEL: f64 = 0.4;
 /// A gap wider than this share of the size of the letters is a space.
 const SPACE: f64 = 0.15;
 
-/// The characters of a page, with each accent and its letter as one character.
+/// The characters of a page, with each accent and its letter as one character, and words that are written from right to
+/// left in reading order.
 pub(crate) struct Accented<'a, C> {
     characters: &'a C,
     /// The characters that are kept, and their units; none if all are kept as they are.
@@ -33,13 +36,18 @@ impl<'a, C: Characters> Accented<'a, C> {
                 is_dropped[at] = true;
             }
         }
-        if !is_dropped.contains(&true) {
+        let has_accents = is_dropped.contains(&true);
+        let has_rtl = units.iter().any(|&unit| char::from_u32(unit).is_some_and(is_rtl_letter));
+        if !has_accents && !has_rtl {
             return Accented { characters, kept: None };
         }
-        drop_spaces(characters, &mut is_dropped);
-        let kept: Vec<usize> = (0..units.len()).filter(|&at| !is_dropped[at]).collect();
-        let units = kept.iter().map(|&at| composed[at]).collect();
-        Accented { characters, kept: Some((kept, units)) }
+        if has_accents {
+            drop_spaces(characters, &mut is_dropped);
+        }
+        let mut kept: Vec<usize> = (0..units.len()).filter(|&at| !is_dropped[at]).collect();
+        let mut units: Vec<u32> = kept.iter().map(|&at| composed[at]).collect();
+        let has_turned = has_rtl && turn_words(characters, &mut kept, &mut units);
+        Accented { characters, kept: (has_accents || has_turned).then_some((kept, units)) }
     }
 
     fn at(&self, at: usize) -> usize {

@@ -184,6 +184,12 @@ impl Order<'_> {
             if is_stretched(&groups[table.first..table.end]) {
                 continue;
             }
+            if let Some((middle, end)) = prose_columns(&groups, table.first, table.end) {
+                self.add_text_rows(&groups[at..table.first]);
+                self.add_columns(&groups[table.first..end], middle);
+                at = end;
+                continue;
+            }
             self.add_text_rows(&groups[at..table.first]);
             let begin = self.rows.len();
             self.rows.extend(table.rows.iter().map(|row| table_row(&groups, row, self.column, number)));
@@ -195,6 +201,16 @@ impl Order<'_> {
         }
         self.add_text_rows(&groups[at..]);
         number
+    }
+
+    /// Add the rows left of `middle`, and then those right of it.
+    fn add_columns(&mut self, groups: &[Vec<&Line>], middle: f64) {
+        for is_left in [true, false] {
+            self.column += 1;
+            let side = side_of(groups, middle, is_left);
+            self.rows.extend(side.iter().map(|group| text_row(group, self.column, true)));
+        }
+        self.column += 1;
     }
 
     fn add_text_rows(&mut self, groups: &[Vec<&Line>]) {
@@ -213,6 +229,76 @@ const STRETCHED: usize = 3;
 fn is_stretched(groups: &[Vec<&Line>]) -> bool {
     groups.len() <= STRETCHED
         && groups.split_last().is_some_and(|(_, own)| own.iter().any(|group| ends_inside_a_word(group)))
+}
+
+/// The minimum median length of the lines of two short columns of running text, in characters: names and values of a table
+/// are shorter.
+const LONG: f64 = 20.0;
+/// The lines of justified text end this near to the edge of their column, in points; at least this share of them do, because
+/// the last lines of paragraphs do not.
+const EDGE: f64 = 1.5;
+const JUSTIFIED: f64 = 0.6;
+/// A line that goes on below the other column is this many distances of lines below the line before.
+const NEXT: f64 = 1.3;
+
+/// Return the middle between two columns of running text that look like a table, and the end of their groups.
+///
+/// They are too short next to the other lines of the page for [`find_gutter`]. Both have long lines that are justified, or
+/// one of them has a line that ends inside a word, which the next line of the same column continues.
+fn prose_columns(groups: &[Vec<&Line>], first: usize, end: usize) -> Option<(f64, usize)> {
+    let own = &groups[first..end];
+    if own.len() < LEAST {
+        return None;
+    }
+    let mut spans: Vec<(f64, f64)> = own.iter().flatten().map(|line| (line.left, line.right)).collect();
+    spans.sort_by(|a, b| (a.0 + 0.0).total_cmp(&(b.0 + 0.0)));
+    let mut columns: Vec<(f64, f64)> = Vec::new();
+    for (left, right) in spans {
+        match columns.last_mut() {
+            Some(last) if left <= last.1 => last.1 = larger(last.1, right),
+            _ => columns.push((left, right)),
+        }
+    }
+    let [(_, before), (after, _)] = columns[..] else { return None };
+    let middle = (before + after) / 2.0;
+    let sides = [true, false].map(|is_left| side_of(own, middle, is_left));
+    let is_long = |side: &Vec<Vec<&Line>>| {
+        let length = |group: &Vec<&Line>| group.iter().map(|line| line.length + 1).sum::<usize>() as f64;
+        side.len() >= LEAST && median(side.iter().map(length).collect()) >= LONG
+    };
+    let is_cut =
+        |side: &Vec<Vec<&Line>>| side[..side.len() - 1].iter().any(|group| ends_inside_a_word(group));
+    if !sides.iter().all(is_long) || !(sides.iter().any(is_cut) || sides.iter().all(is_justified)) {
+        return None;
+    }
+    let middles: Vec<f64> = own.iter().map(|group| group[0].twice_middle() / 2.0).collect();
+    let step = median(middles.windows(2).map(|pair| pair[1] - pair[0]).collect());
+    let mut end = end;
+    while end < groups.len() {
+        let is_beside =
+            groups[end].iter().all(|line| line.left >= middle && line.right <= columns[1].1 + EDGE);
+        let distance = (groups[end][0].twice_middle() - groups[end - 1][0].twice_middle()) / 2.0;
+        if !is_beside || distance > NEXT * step {
+            break;
+        }
+        end += 1;
+    }
+    Some((middle, end))
+}
+
+/// Return the lines on one side of a vertical line, for each height at which there are some.
+fn side_of<'a>(groups: &[Vec<&'a Line>], middle: f64, is_left: bool) -> Vec<Vec<&'a Line>> {
+    let own = |group: &Vec<&'a Line>| -> Vec<&'a Line> {
+        group.iter().copied().filter(|line| (line.left < middle) == is_left).collect()
+    };
+    groups.iter().map(own).filter(|group| !group.is_empty()).collect()
+}
+
+fn is_justified(side: &Vec<Vec<&Line>>) -> bool {
+    let ends: Vec<f64> = side.iter().map(|group| most(group.iter().map(|line| line.right))).collect();
+    let edge = most(ends.iter().copied());
+    let full = ends.iter().filter(|&&right| right >= edge - EDGE).count();
+    full as f64 >= JUSTIFIED * ends.len() as f64
 }
 
 fn ends_inside_a_word(group: &[&Line]) -> bool {
@@ -434,6 +520,35 @@ mod tests {
             [line(50.0, top, 90.0, "Name"), line(300.0, top, 340.0, "Ann")]
         });
         assert_eq!(texts(lines.collect()), ["Name\tAnn"; 8]);
+    }
+
+    #[test]
+    fn short_columns_of_justified_text_are_no_table() {
+        let text = "some running text in a line";
+        let side = |left: f64, count: u32, name: &str| -> Vec<Line> {
+            (0..count)
+                .map(|at| {
+                    line(left, 100.0 + 12.0 * f64::from(at), left + 200.0, &format!("{name}{at} {text}"))
+                })
+                .collect()
+        };
+        let above: Vec<Line> =
+            (0..9).map(|at| line(50.0, -20.0 + 12.0 * f64::from(at), 500.0, "wide")).collect();
+        let (left, right) = (side(50.0, 4, "a"), side(300.0, 5, "b"));
+        let lines = above.iter().chain(&left).chain(&right).cloned().collect();
+        let expected: Vec<String> =
+            above.iter().chain(&left).chain(&right).map(|line| line.text.clone()).collect();
+        assert_eq!(texts(lines), expected);
+        // Lines that end anywhere are cells.
+        let ragged = |mut own: Vec<Line>| {
+            for (at, line) in own.iter_mut().enumerate() {
+                line.right -= 20.0 * (at % 3) as f64;
+            }
+            own
+        };
+        let cells =
+            texts(ragged(side(50.0, 4, "a")).into_iter().chain(ragged(side(300.0, 4, "b"))).collect());
+        assert_eq!(cells[0], format!("a0 {text}\tb0 {text}"));
     }
 
     #[test]

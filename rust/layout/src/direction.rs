@@ -2,8 +2,16 @@
 
 /// Return whether a word has letters that are written from right to left.
 pub fn is_rtl(text: &str) -> bool {
-    text.chars()
-        .any(|c| matches!(c, '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{fefe}'))
+    text.chars().any(is_of_rtl_script)
+}
+
+fn is_of_rtl_script(c: char) -> bool {
+    matches!(c, '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{fefe}')
+}
+
+/// Return whether a character is a letter or mark that is written from right to left. Digits of Arabic are not.
+pub fn is_rtl_letter(c: char) -> bool {
+    is_of_rtl_script(c) && !c.is_numeric()
 }
 
 /// Return whether most words are written from right to left; of a tie, whether the rightmost word is.

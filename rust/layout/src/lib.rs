@@ -18,6 +18,7 @@ pub mod packed;
 pub mod page;
 pub mod paragraphs;
 pub mod repeated;
+mod reversed;
 mod ruled;
 mod segments;
 mod stripes;

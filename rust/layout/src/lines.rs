@@ -4,6 +4,7 @@
 
 use crate::accents::Accented;
 use crate::characters::{is_blank, maximum, minimum, sample, Characters, Mark, View, RIM};
+use crate::direction::is_rtl_letter;
 use crate::grids::{grids_of, Grid};
 use crate::levels::{goes_on, is_level, next_visible, LineReader};
 use crate::page::{smaller, split_words, Line, Page, State, Word, FARTHEST};
@@ -256,6 +257,12 @@ fn read_words(characters: &impl Characters, marks: &[Mark]) -> Vec<Word> {
         }
         let height = (bottom - top) / (1.0 - 2.0 * RIM);
         match found.last_mut() {
+            Some(last) if is_torn_rtl(last, right, height, &text) => {
+                last.left = left;
+                last.top = smaller(last.top, top);
+                last.bottom = crate::page::larger(last.bottom, bottom);
+                last.text.push_str(&text);
+            }
             Some(last) if is_attached || is_torn(last, left, height, &text) => {
                 last.top = smaller(last.top, top);
                 last.right = right;
@@ -275,6 +282,16 @@ fn is_torn(last: &Word, left: f64, height: f64, text: &str) -> bool {
         && gap < TOUCHING * height
         && last.text.chars().next_back().is_some_and(is_letter)
         && text.chars().next().is_some_and(char::is_lowercase)
+}
+
+/// The same of a word that is written from right to left, and goes on to the left.
+fn is_torn_rtl(last: &Word, right: f64, height: f64, text: &str) -> bool {
+    let gap = last.left - right;
+    let (before, after) = (last.text.chars().next_back(), text.chars().next());
+    -TOUCHING * height < gap
+        && gap < TOUCHING * height
+        && before.is_some_and(is_rtl_letter)
+        && after.is_some_and(is_rtl_letter)
 }
 
 /// Return code units as text: with surrogate pairs joined and lone surrogates dropped, ligatures as letters, and
@@ -397,6 +414,21 @@ mod tests {
             ("known", 0, false),
         ];
         assert_eq!(found, expected.map(|(text, words, soft)| (text.to_string(), words, soft)));
+    }
+
+    #[test]
+    fn words_from_right_to_left_are_in_reading_order() {
+        // Each character is to the right of the one before, with its mark at the same place.
+        let mut page = typed("ة\u{64b}نيفس 12");
+        page.at[1] = page.at[0];
+        let lines = lines_of(&page, 600.0, 800.0, 0, &[]).lines;
+        assert_eq!(lines[0].text, "12 سفينة\u{64b}");
+        // The second part of the word touches the first one on the left.
+        let mut page = typed("كار اب");
+        for (at, x) in [100.0, 106.0, 112.0, 96.0, 94.0, 88.0].into_iter().enumerate() {
+            page.at[at].0 = x;
+        }
+        assert_eq!(lines_of(&page, 600.0, 800.0, 0, &[]).lines[0].text, "راكاب");
     }
 
     #[test]

@@ -29,8 +29,13 @@ _PROSE: Final = 0.75
 _NARROW: Final = 5.0
 _LEADERS = re.compile(r"\s?(?:\.\s?){4,}")
 _CELLS: Final = 2.0
-_STRETCHED = 3
 """A gap of this many letter heights separates cells."""
+_STRETCHED: Final = 3
+_LONG: Final = 20
+"""Minimum median length of the lines of short columns of running text, in characters."""
+_EDGE: Final = 1.5
+_JUSTIFIED: Final = 0.6
+_NEXT: Final = 1.3
 
 
 @dataclass(slots=True)
@@ -83,7 +88,7 @@ def _read_column(lines: list[Line], out: list[TextRow], column: _Counter, depth:
     gutter = _gutter(lines) if len(lines) >= 2 * _LEAST and depth < 4 else None
     if gutter is None:
         if lines:
-            out.extend(_rows(lines, column.value, column.tables))
+            out.extend(_rows(lines, column, column.tables))
             column.value += 1
         return
     across = sorted((one for one in lines if one.left < gutter < one.right), key=lambda one: one.top)
@@ -199,7 +204,7 @@ def _is_beside(side: list[Line], start: float, end: float, other: list[Line]) ->
     return 2 * level < len(other)
 
 
-def _rows(lines: list[Line], column: int, tables: dict[int, list[list[str]]]) -> list[TextRow]:
+def _rows(lines: list[Line], column: _Counter, tables: dict[int, list[list[str]]]) -> list[TextRow]:
     """Return rows from top to bottom. `tables` has the rows of the lines that stand for tables with rules."""
     places = sorted((line for line in lines if id(line) in tables), key=lambda line: line.top)
     if not places:
@@ -214,7 +219,7 @@ def _rows(lines: list[Line], column: int, tables: dict[int, list[list[str]]]) ->
         found += own
         if place is not None:
             lines = [line for line in lines if line.top >= place.top]
-            found += _ruled_rows(place, tables[id(place)], column, number)
+            found += _ruled_rows(place, tables[id(place)], column.value, number)
             number += 1
     return found
 
@@ -233,7 +238,7 @@ def _ruled_rows(place: Line, rows: list[list[str]], column: int, number: int) ->
     return found
 
 
-def _plain_rows(lines: list[Line], column: int, first_number: int) -> list[TextRow]:
+def _plain_rows(lines: list[Line], column: _Counter, first_number: int) -> list[TextRow]:
     """Return rows from top to bottom; lines at one height are joined from left to right."""
     ordered = sorted([(line.top + line.bottom, line.left, at) for at, line in enumerate(lines)])
     groups: list[list[Line]] = []
@@ -254,14 +259,69 @@ def _plain_rows(lines: list[Line], column: int, first_number: int) -> list[TextR
     for first, end, rows in tables_of(groups):
         if end - first <= _STRETCHED and any(group[-1].soft for group in groups[first : end - 1]):
             continue  # lines of running text, whose blanks were stretched
-        found += _text_rows(groups[at:first], column)
+        found += _text_rows(groups[at:first], column.value)
+        if prose := _prose_columns(groups, first, end):
+            sides, at = prose
+            for side in sides:
+                column.value += 1
+                found += [_text_row(group, column.value, True) for group in side]
+            column.value += 1
+            continue
         for row in rows:
             members = [line for member in row.members for line in groups[member]]
-            found.append(_table_row(members, row, column, number))
+            found.append(_table_row(members, row, column.value, number))
         at = end
         number += 1
-    found += _text_rows(groups[at:], column)
+    found += _text_rows(groups[at:], column.value)
     return found
+
+
+def _prose_columns(
+    groups: list[list[Line]], first: int, end: int
+) -> tuple[list[list[list[Line]]], int] | None:
+    """Return two columns of running text that look like a table, and the end of their groups."""
+    own = groups[first:end]
+    if len(own) < _LEAST:
+        return None
+    columns: list[tuple[float, float]] = []
+    for left, right in sorted((line.left, line.right) for group in own for line in group):
+        if columns and left <= columns[-1][1]:
+            columns[-1] = columns[-1][0], max(columns[-1][1], right)
+        else:
+            columns.append((left, right))
+    if len(columns) != 2:
+        return None
+    middle = (columns[0][1] + columns[1][0]) / 2
+    sides = _sides(own, middle)
+    for side in sides:
+        lengths = [sum(len(line.text) + 1 for line in group) for group in side]
+        if len(side) < _LEAST or median(lengths) < _LONG:
+            return None
+    if not any(group[-1].soft for side in sides for group in side[:-1]) and not all(map(_justified, sides)):
+        return None
+    middles = [(group[0].top + group[0].bottom) / 2 for group in own]
+    step = median(b - a for a, b in pairwise(middles))
+    for group in groups[end:]:
+        before = groups[end - 1][0]
+        distance = (group[0].top + group[0].bottom - before.top - before.bottom) / 2
+        beside = all(line.left >= middle and line.right <= columns[1][1] + _EDGE for line in group)
+        if not beside or distance > _NEXT * step:
+            break
+        end += 1
+    return _sides(groups[first:end], middle), end
+
+
+def _sides(groups: list[list[Line]], middle: float) -> list[list[list[Line]]]:
+    parts = [
+        [[line for line in group if (line.left < middle) == left] for group in groups]
+        for left in (True, False)
+    ]
+    return [[group for group in side if group] for side in parts]
+
+
+def _justified(side: list[list[Line]]) -> bool:
+    ends = [max(line.right for line in group) for group in side]
+    return sum(end >= max(ends) - _EDGE for end in ends) >= _JUSTIFIED * len(ends)
 
 
 def _text_rows(groups: list[list[Line]], column: int) -> list[TextRow]:
