@@ -546,9 +546,9 @@ mod tests {
             }
             own
         };
-        let cells =
-            texts(ragged(side(50.0, 4, "a")).into_iter().chain(ragged(side(300.0, 4, "b"))).collect());
-        assert_eq!(cells[0], format!("a0 {text}\tb0 {text}"));
+        let sides = ragged(side(50.0, 4, "a")).into_iter().chain(ragged(side(300.0, 4, "b")));
+        let cells = texts(above.iter().cloned().chain(sides).collect());
+        assert_eq!(cells[9], format!("a0 {text}\tb0 {text}"));
     }
 
     #[test]

@@ -419,10 +419,10 @@ mod tests {
     #[test]
     fn words_from_right_to_left_are_in_reading_order() {
         // Each character is to the right of the one before, with its mark at the same place.
-        let mut page = typed("ة\u{64b}نيفس 12");
+        let mut page = typed("ة\u{64b}نيفس");
         page.at[1] = page.at[0];
         let lines = lines_of(&page, 600.0, 800.0, 0, &[]).lines;
-        assert_eq!(lines[0].text, "12 سفينة\u{64b}");
+        assert_eq!(lines[0].text, "سفينة\u{64b}");
         // The second part of the word touches the first one on the left.
         let mut page = typed("كار اب");
         for (at, x) in [100.0, 106.0, 112.0, 96.0, 94.0, 88.0].into_iter().enumerate() {

@@ -24,6 +24,10 @@ const LONGEST_HEAD: usize = 60;
 /// Parts of a table may have other columns after a gap of this many distances of lines.
 const APART: f64 = 1.5;
 
+/// A row of two cells after one of at least this many may be a sum below a table: its label crosses the columns of the table.
+/// Chosen by looking at invoices; the rows stay one table if that keeps all columns.
+const MANY: usize = 4;
+
 /// A table: the groups of lines from `first` to before `end`, and the stripes between its columns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
@@ -89,6 +93,7 @@ fn find_parts(rows: &Rows<'_>) -> Vec<Part> {
             APART * median(rows.middles[first..end].windows(2).map(|pair| pair[1] - pair[0]).collect());
         let is_cut = |at: &usize| {
             (rows.cells[*at].len() > 1) != (rows.cells[*at - 1].len() > 1)
+                || (rows.cells[*at].len() == 2 && rows.cells[*at - 1].len() >= MANY)
                 || rows.middles[*at] - rows.middles[*at - 1] > limit
         };
         let cuts: Vec<usize> =

@@ -32,6 +32,7 @@ _FAR: Final = 4.0
 """A table ends at a vertical gap of this many letter heights."""
 _PROSE: Final = 90
 """A row of one cell with more characters than this is running text."""
+_MANY: Final = 4
 _APART: Final = 1.5
 """Parts of a table may have other columns after a gap of this many distances of lines."""
 _CLOSE: Final = 0.85
@@ -162,7 +163,9 @@ def _parts(
         cuts += [
             at
             for at in range(first + 1, end)
-            if (len(rows[at]) > 1) != (len(rows[at - 1]) > 1) or middles[at] - middles[at - 1] > limit
+            if (len(rows[at]) > 1) != (len(rows[at - 1]) > 1)
+            or (len(rows[at]) == 2 and len(rows[at - 1]) >= _MANY)
+            or middles[at] - middles[at - 1] > limit
         ]
         own: list[tuple[int, int, list[tuple[float, float]]]] = []
         for begin, stop in pairwise([*cuts, end]):
