@@ -45,6 +45,7 @@ KINDS = {
     "locomo-dev": "chat",
     "lihua-world": "chat",
     "beam-dev": "chat",
+    "beam-dev-exchanges": "chat",
     "cosqa-dev": "code",
     "cacm": "abstracts",
     "legal-contractnli": "contracts",
@@ -133,12 +134,26 @@ def _joined(given: Set) -> Set:
     return Set(given.name, documents, given.questions, given.gold, parts)
 
 
+def _exchanges(given: Set) -> Set:
+    """Return a chat with each message of the person and the replies to it as one document."""
+    groups: list[list[Document]] = []
+    for message in given.documents:
+        if not groups or message.text.startswith("user:"):
+            groups.append([])
+        groups[-1].append(message)
+    documents = [Document(group[0].id, "\n\n".join(one.text for one in group), "") for group in groups]
+    exchange = {one.id: group[0].id for group in groups for one in group}
+    gold = [{exchange[name]: 1.0 for name in names} for names in given.gold]
+    return Set(given.name, documents, given.questions, gold, {})
+
+
 def sets_of(name: str, shape: str, *, model: bool) -> list[Set]:
     """Return the collections of a set; a chat of `beam-dev` is one of its own."""
     most = MOST_DOCUMENTS[model]
-    if name == "beam-dev":
-        chats = [one for one in sorted((DATA / name).iterdir()) if one.is_dir()]
-        return [_sampled(f"{name}-{one.name}", one, most) for one in chats]
+    if name in ("beam-dev", "beam-dev-exchanges"):
+        chats = [one for one in sorted((DATA / "beam-dev").iterdir()) if one.is_dir()]
+        sampled = [_sampled(f"{name}-{one.name}", one, most) for one in chats]
+        return sampled if name == "beam-dev" else [_exchanges(one) for one in sampled]
     found = _sampled(name, DATA / name, most)
     if shape.startswith("untitled"):
         bare = [replace(document, title="") for document in found.documents]
@@ -168,8 +183,13 @@ class Collection:
         self.bytes = np.asarray(units["unit_bytes"])
         span = np.asarray(units["unit_span"]).astype(np.int64)
         self.lengths = np.log1p((span[:, 1] - span[:, 0]).astype(float))
-        ids, ends = np.asarray(units["document_ids_blob"]).tobytes(), units["document_ids_offsets"].tolist()
-        self.ids = [ids[a:b].decode() for a, b in pairwise(ends)]
+        ids, texts = (
+            (np.asarray(units[f"{name}_blob"]), np.asarray(units[f"{name}_offsets"]))
+            for name in ("document_ids", "unit_texts")
+        )
+        self.files = (ids, texts)
+        names, ends = ids[0].tobytes(), ids[1].tolist()
+        self.ids = [names[a:b].decode() for a, b in pairwise(ends)]
         self.vectors = StoredVectors.of(stages["vectors"]).decode()
         self.near: kernel.Vectors | None = None
         if model:
@@ -208,6 +228,7 @@ class Collection:
                 vectors=self.near,
                 lengths=self.lengths,
                 documents=self.document,
+                files=self.files,
                 numbers=numbers,
             )
             return [units for units, _ in hits]
@@ -257,7 +278,7 @@ class Collection:
 def present(names: str) -> list[str]:
     """Return the sets that exist; the others are named on stderr."""
     wanted = names.split(",")
-    lost = [name for name in wanted if not (DATA / name).is_dir()]
+    lost = [name for name in wanted if not (DATA / name.removesuffix("-exchanges")).is_dir()]
     if lost:
         print(f"left out: {', '.join(lost)}", file=sys.stderr)
     return [name for name in wanted if name not in lost]

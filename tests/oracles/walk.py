@@ -10,6 +10,7 @@ last bit of a score, which NumPy's libraries round as the processor allows, deci
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,6 +84,10 @@ class Sizes:
     single: float = 0.1
     """What a unit contains itself is subtracted in this share of its company's matches, if this share of the
     documents or more are a single unit; less in proportion."""
+    own_words: float = 0.0
+    """Added for what the person wrote, if the question is in the first person."""
+    code_vectors: float = 0.0
+    """What vectors weigh in addition if the nearest units are code, in proportion to the share of these."""
 
 
 SKETCH = Sizes()
@@ -103,6 +108,8 @@ PRODUCT = Sizes(
     company=1.5,
     company_length=1.0,
     company_repeated=1.0,
+    own_words=4.0,
+    code_vectors=2.0,
     trust=1.5,
 )
 
@@ -284,6 +291,12 @@ def _chains(pairs: Pairs, places: list[int], direct: Array) -> Array:
     return value
 
 
+def _is_code(text: str) -> bool:
+    """Whether at least four marks of code are more than 4 % of its bytes without blanks."""
+    marks = len(re.findall(rb"[(){}\[\]=;<>]|(?<=[0-9A-Za-z])_", text.encode()))
+    return marks >= 4 and 25 * marks > len(re.sub(rb"[ \t\n\f\r]", b"", text.encode()))
+
+
 def walk(
     links: Arrays,
     asked: WalkQuestion,
@@ -293,12 +306,15 @@ def walk(
     wanted: Array | None = None,
     local: Local | None = None,
     documents: list[int] | None = None,
+    texts: list[str] | None = None,
+    question: str = "",
 ) -> tuple[list[int], Array]:
     """Every unit, best first, and the scores of the candidates, which come first and fall.
 
     With `local`, stage 1 and the steps are the local form's, in which some units are not ranked.
 
-    `documents`: of each unit.
+    `documents` and `texts`: of each unit. `question` is the text of `asked`; only whether it is in the first
+    person is read.
 
     `asked` has keywords. `lengths`: natural logarithms of the units' lengths. With `wanted`, which says for
     each unit whether it is, only these are returned: candidates are the best of them, beside the partners of
@@ -311,7 +327,9 @@ def walk(
     if vectors:
         near = z(vectors[0] @ vectors[2])
         excess = max(float(near.max()) - float(np.sqrt(2 * np.log(n))), 0.0)
-        direct = z((1 + sizes.trust * excess) * near + direct)
+        nearest = [texts[u] for u in best_first(near)[:20]] if texts else []
+        code = 1 + sizes.code_vectors * sum(map(_is_code, nearest)) / max(len(nearest), 1)
+        direct = z(code * (1 + sizes.trust * excess) * near + direct)
     first, seen = spread(links, asked, round_score(direct)), np.ones(n, bool)
     if local:
         starts = seen if vectors else np.asarray(bm25.any(axis=1), bool)
@@ -370,6 +388,9 @@ def walk(
         matched = corpus.saturation[:, asked.keywords] * corpus.idf["keywords"][asked.keywords]
         company = _company(rows, round_score(direct), documents, sizes.company_length, repeated, matched)
         scores += sizes.company * direct_share * share * company
+    if texts and re.search(r"\b(i|me|mine|my|myself)\b", question.lower()):
+        own = np.array([texts[u].startswith("user:") for u in rows], float)
+        scores += sizes.own_words * direct_share * own
     scores = round_score(scores)
     if wanted is not None:
         kept = [at for at, row in enumerate(rows) if wanted[row]]

@@ -257,6 +257,44 @@ def test_where_pairs_are_chance_the_rest_of_the_document_counts(with_vectors: bo
     same(hits, slow(links, known, lengths, wanted=wanted, documents=documents.tolist()))
 
 
+CODE = "def add(a, b):\n    return a[0] + b.first_one"
+
+
+@pytest.mark.parametrize("share", [0, 2, 1])
+def test_vectors_count_more_if_the_nearest_units_are_code(share: int) -> None:
+    question = "winter harbour engine voyage"
+    links, lengths = untitled()
+    vectors = drawn_vectors(np.random.default_rng(7), (60, 120, 1), 16)
+    texts = [CODE if share and at % share == 0 else "A plain note." for at in range(60)]
+    own = {"vectors": vectors, "documents": np.arange(60), "files": ([f"id{at}" for at in range(60)], texts)}
+    found = default(links, question, lengths, **own)
+    options = {"vectors": in_doubles(vectors), "documents": list(range(60)), "texts": texts}
+    same(found, slow(links, asked(links, question), lengths, **options), 2e-3)
+    before = default(links, question, lengths, **own, numbers={"code_vectors": 0})
+    assert (found[1].tolist() != before[1].tolist()) == bool(share)
+    own["files"] = ([f"{at}.py" for at in range(60)], texts)  # other rules rank files of code
+    found, before = (
+        default(links, question, lengths, **own, numbers=numbers) for numbers in (None, {"code_vectors": 0})
+    )
+    assert found[1].tolist() == before[1].tolist()
+
+
+@pytest.mark.parametrize(
+    ("question", "counts"),
+    [("When does my voyage to the harbour end?", True), ("When does the voyage to the harbour end?", False)],
+)
+def test_in_the_first_person_what_the_person_wrote_counts_more(question: str, counts: bool) -> None:
+    links, lengths = untitled()
+    texts = [f"{'user' if at % 3 == 0 else 'assistant'}: something" for at in range(60)]
+    files = ([f"id{at}" for at in range(60)], texts)
+    found = default(links, question, lengths, documents=np.arange(60), files=files)
+    known = read(links, question)
+    same(found, slow(links, known, lengths, documents=list(range(60)), texts=texts, question=question))
+    before = default(links, question, lengths, documents=np.arange(60), files=files, numbers={"own_words": 0})
+    first = [sum(texts[unit].startswith("user") for unit in hits[0][:15]) for hits in (found, before)]
+    assert first[0] > first[1] if counts else found[1].tolist() == before[1].tolist()
+
+
 def test_among_many_subjects_the_rest_of_the_document_does_not_count() -> None:
     links, lengths = unlinked(mention=True)
     question, documents = "winter harbour engine voyage", np.arange(60) // 4

@@ -175,7 +175,8 @@ def walk(
         wanted: a boolean for each unit. Only units marked True are candidates and results; the best
             other units still serve as partners and bridges.
         files: the id of each document, which is the path of a file, and the text of each unit, with which
-            files of code are ranked; it needs `documents`.
+            files of code are ranked, and code and what a person wrote to an assistant are recognised; it
+            needs `documents`.
 
     Returns:
         (unit ids, scores) for each question. The first two units are chosen by another sum than the

@@ -35,6 +35,7 @@ pub mod bpe;
 pub mod characters;
 pub mod classes;
 pub mod code;
+pub mod conversation;
 pub mod copies;
 pub mod corpus;
 pub mod cut;

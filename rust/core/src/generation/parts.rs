@@ -134,7 +134,7 @@ impl<'a> Parts<'a> {
         Ok(self.places()?.document)
     }
 
-    /// Return the ids of the rows of documents and the texts of units, by which the walk ranks files of code.
+    /// Return the ids of the rows of documents and the texts of units, by which the walk recognises and ranks code.
     pub fn files(&self) -> Result<Files<'a>> {
         let places = self.places()?;
         Ok(Files { ids: places.ids, texts: places.texts })

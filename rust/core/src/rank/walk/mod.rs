@@ -17,6 +17,7 @@
 //! subject. The direct match also counts more if the query names no subject and few candidates mention one.
 //! Abstracts are an example, because their titles do not occur in other texts. In such collections the
 //! document is better evidence: a unit gains if other units of its document match (`company`).
+//! There it also gains if it is what the author of the query wrote.
 //!
 //! All scores are rounded before sorting (`ties`), so candidates, pairs, the best units of both rounds and
 //! the final scores have the same order on every processor. Ties are decided by the smaller id in stage 1,
@@ -49,6 +50,7 @@ use crate::rank::links_view::LinksView;
 use crate::rank::question::Question;
 use crate::rank::terms::Weighed;
 use crate::sparse::{leaves, rank_order, Leaders, Mask, Scored};
+use crate::text::conversation::{begins_with_person, is_in_first_person};
 use chains::Chains;
 pub use code::Files;
 use collection::Collection;
@@ -61,7 +63,7 @@ pub(crate) use partners::{asked_keywords, saturation};
 use partners::{saturations, PairScratch};
 pub use plan::Plan;
 use pool::ask_ahead;
-use pool::{reach, step_from, stepped, PoolScratch, Reach, TINY};
+use pool::{reach, step_from, stepped, Near, PoolScratch, Reach, TINY};
 use subjects::Subjects;
 use ties::round_score;
 pub use units::{Lengths, Units};
@@ -96,6 +98,8 @@ struct Row {
     pair: f64,
     chain: f64,
     company: f64,
+    /// 1 if it begins with what the author of the query wrote.
+    own: f64,
 }
 
 /// Return the best `top` units, best first.
@@ -145,7 +149,16 @@ pub fn rank(
 
     // Round 1.
     let most = plan.pool + plan.rest_pool + plan.step_pool;
-    let stage1 = reach(links, dense, known, weighed, None, plan.options(plan.steps), first, progress)?;
+    let stage1 = reach(
+        links,
+        dense.map(|dense| Near { dense, files }),
+        known,
+        weighed,
+        None,
+        plan.options(plan.steps),
+        first,
+        progress,
+    )?;
     let order = stage1.best_of(top.max(most), mask);
     if order.is_empty() {
         return Ok(Vec::new());
@@ -191,6 +204,10 @@ pub fn rank(
         let company = Company { links, question: known, documents, fitted, repeated };
         let company = company.of(|unit| stage1.f(unit), &units);
         rows.iter_mut().zip(company).for_each(|(row, company)| row.company = company);
+    }
+    if let Some((_, files)) = files.filter(|_| plan.own_words > 0.0 && is_in_first_person(question)) {
+        let is_own = |unit: u32| begins_with_person(files.texts.get(unit as usize));
+        rows.iter_mut().for_each(|row| row.own = f64::from(u8::from(is_own(row.unit))));
     }
     rows.retain(|row| leaves(mask, row.unit));
     trace.keep(&columns, &pairs.bonus, plan.worth(), || chains.kept());
@@ -346,6 +363,7 @@ fn weighted_sum(plan: &Plan, is_dense: bool, r: &Row) -> f64 {
         + length * r.length
         + chain * r.chain
         + plan.company * r.company
+        + plan.own_words * r.own
 }
 
 /// Compute the weighted sums, add stage 3 if there are vectors, and return the final order.

@@ -1,10 +1,12 @@
 //! Stage 1 of the walk: the pool of candidates, reached through items that units share outside the query,
 //! with requests for the rows that are read next.
 
+use super::code::Files;
 use super::dense::Dense;
 use super::step::{walk_step, Options, TELEPORT};
 use super::ties::{round_mass, round_score, settle};
 use crate::error::Result;
+use crate::items::Items;
 use crate::progress::Progress;
 use crate::rank::links_view::LinksView;
 use crate::rank::matches::{Matches, Sought};
@@ -16,8 +18,11 @@ use crate::sparse::prefetch;
 use crate::sparse::prefetch_item;
 use crate::sparse::prefetch_items;
 use crate::sparse::{keep_best, leaves, Leaders, Mask, Scored};
+use crate::text::code::{is_code, looks_like_code};
 
 const RESTART_TOP: usize = 20;
+/// Number of nearest units of which the share of code is counted.
+const CODE_NEAREST: usize = 20;
 const WALK_WEIGHT: f64 = 1.5;
 pub(crate) const TINY: f64 = 1e-9;
 /// A standard deviation up to this limit is rounding noise.
@@ -73,6 +78,13 @@ impl Line {
     }
 }
 
+/// The vectors of stage 1, and the document of each unit with the files, which show whether units are code.
+#[derive(Clone, Copy)]
+pub(crate) struct Near<'a> {
+    pub dense: &'a Dense<'a>,
+    pub files: Option<(Items<'a, u32>, Files<'a>)>,
+}
+
 /// Buffers of stage 1.
 #[derive(Debug, Default)]
 pub(crate) struct PoolScratch {
@@ -104,7 +116,7 @@ pub(crate) struct Reach<'s> {
 #[allow(clippy::too_many_arguments)] // the graph, the start and the walk's parameters
 pub(crate) fn reach<'s>(
     links: &LinksView<'_>,
-    dense: Option<&Dense<'_>>,
+    near: Option<Near<'_>>,
     question: &Question,
     weighed: Option<Weighed<'_>>,
     shares: Option<&[f64]>,
@@ -132,19 +144,20 @@ pub(crate) fn reach<'s>(
     let of_all = links.whole.and_then(|whole| whole.matches).filter(|_| is_first && weighed.is_none());
     let moments = of_all.unwrap_or(words.moments());
     let standard = Standard::new(moments.with(0.0, links.population() - moments.count()));
-    if let Some(dense) = dense {
+    if let Some(Near { dense, files }) = near {
         dense.every_unit(direct, progress)?;
         let dense = Standard::of(direct);
         let nearest = direct.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let weight = 1.0 + options.trust * trust(dense.z(nearest), n);
+        let code = 1.0 + options.code_vectors * files.map_or(0.0, |files| code_share(direct, files));
+        let weight = code * (1.0 + options.trust * trust(dense.z(nearest), n));
         for (u, x) in direct.iter_mut().enumerate() {
             *x = weight * dense.z(*x) + standard.z(words.get(u as u32));
         }
         let both = Standard::of(direct);
         direct.iter_mut().for_each(|x| *x = round_score(both.z(*x)));
     }
-    let direct = dense.map(|_| direct.as_slice());
-    let every = options.exact || dense.is_some();
+    let direct = near.map(|_| direct.as_slice());
+    let every = options.exact || direct.is_some();
     arrived.fit(n);
     nodes.fit(links.keywords.len().max(links.names.len()).max(links.subjects.len()));
     let unwalked =
@@ -195,6 +208,21 @@ pub(crate) fn reach<'s>(
 /// nothing to it.
 fn trust(nearest: f64, n: usize) -> f64 {
     (nearest - (2.0 * (n.max(1) as f64).ln()).sqrt()).max(0.0)
+}
+
+/// Return the share of code among the units with the greatest similarities. Files of code do not count: `code` ranks
+/// them.
+fn code_share(similarities: &[f64], (documents, files): (Items<'_, u32>, Files<'_>)) -> f64 {
+    let mut nearest = Leaders::new(CODE_NEAREST);
+    for (id, &score) in (0..).zip(similarities) {
+        nearest.push(Scored { id, score: round_score(score) });
+    }
+    let nearest = nearest.finish();
+    let is_passage_of_code = |unit: usize| {
+        looks_like_code(files.texts.get(unit)) && !is_code(files.ids.get(documents[unit] as usize))
+    };
+    let code = nearest.iter().filter(|one| is_passage_of_code(one.id as usize)).count();
+    code as f64 / nearest.len().max(1) as f64
 }
 
 impl Reach<'_> {

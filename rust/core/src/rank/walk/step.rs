@@ -23,6 +23,8 @@ pub(crate) struct Options {
     pub nodes: usize,
     /// Additional weight of vectors if their nearest unit is nearer than chance explains.
     pub trust: f64,
+    /// Additional weight of vectors if their nearest units are code.
+    pub code_vectors: f64,
 }
 
 impl Options {
