@@ -183,7 +183,6 @@ def make_index(path: Path, entities: int, relations: int) -> None:
         core_selection="uniform",
         chunk_tokens=400,
         modes="skeleton",
-        builtin_dim=16,
     )
     Index.build(documents, path, settings=settings).close()
 

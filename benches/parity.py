@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import random
 import shutil
 from dataclasses import replace
@@ -60,6 +61,8 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--nltk-data", default=nltk_data())
     args = parser.parse_args()
+    if args.nltk_data:
+        os.environ["NLTK_DATA"] = args.nltk_data
     dataset = concatenate(load_dataset(require_data(SET)))
     if args.smoke:
         dataset = replace(dataset, questions=dataset.questions[:3])
@@ -67,7 +70,6 @@ def main() -> None:
     for units, own, mode, reference in REFERENCE[-1:] if args.smoke else REFERENCE:
         settings = Settings(system="ket-rag:reference", modes="text,keyword", precision="fp32", **own)
         settings = settings.having(**{} if args.smoke else {"embedder": f"native:{require_model()}"})
-        settings = settings.having(**{"nltk_data": args.nltk_data} if args.nltk_data else {})
         place = WORK / "parity"
         with Index.build(dataset.sources, place, settings=settings, replace=True, rebuild=True) as index:
             results = collect(index, dataset, [mode], BUDGETS)

@@ -40,7 +40,7 @@ LINKED = {
     "cg-rag": "text",
     f"cg-rag, {NO_CITATIONS}": "text",
     f"cg-rag, {NO_MESSAGES}": "text",
-    "cg-rag:reference": "text",
+    "cg-rag, the paper's numbers": "text",
 }
 """Ways to follow links, and the mode without links that each is compared with."""
 DEPTH, BUDGET = 24_000, 3_000
@@ -178,7 +178,7 @@ def measure(
     ways: dict[str, dict[str, Any]] = {
         f"cg-rag, {NO_CITATIONS}": {"citation_direction": "none"},
         f"cg-rag, {NO_MESSAGES}": {"lesegr_share": 0.0},
-        "cg-rag:reference": {"lesegr_share": 0.75, "lesegr_epsilon": 0.1},
+        "cg-rag, the paper's numbers": {"lesegr_share": 0.75, "lesegr_epsilon": 0.1},
     }
     for way, given in ways.items() if links else ():
         with Index.open(place, settings=Settings(**given)) as index:

@@ -196,7 +196,6 @@ class Request:
         rollover: str = "none",
         options: dict[str, bool | int | float | str | None] | None = None,
         top: int | None = None,
-        skip: bool = False,
         truncate: bool = True,
         deadline: float | None = None,
         mask: Mask | None = None,

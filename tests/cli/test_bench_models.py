@@ -13,7 +13,7 @@ from tests.support.llama_server import LlamaServer
 pytestmark = pytest.mark.usefixtures("loopback")
 
 MODEL = "tiny"
-LIMITS = ("--llm-tokens", "48", "--on-barren", "continue", "--threads", "1")
+LIMITS = ("--llm-tokens", "48", "--threads", "1")
 
 
 @pytest.fixture(scope="module")

@@ -127,7 +127,6 @@ def test_what_the_user_names_needs_no_confirmation(folder: Path, monkeypatch: py
         'rerank = "native:/srv/model"',
         'answer_llm = "native:../model"',
         'sparse_model = "../model"',
-        'nltk_data = "/srv/nltk"',
         'bibliography = "refs.bib, ../refs.bib"',
         'lesegr_weights = "/srv/weights"',
         "follow_links = true",

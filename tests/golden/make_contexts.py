@@ -51,7 +51,7 @@ BUILDS: Mapping[str, Mapping[str, Any]] = {
 NOT_BUILT: Mapping[str, tuple[str, ...]] = {"brought": ("noderag",)}
 ASKED: Mapping[str, Mapping[str, Any]] = {
     "as it is": {},
-    "few": {"top": 3, "fill_policy": "skip_and_continue"},
+    "few": {"top": 3},
 }
 
 

@@ -29,7 +29,7 @@ from tests.support.copied import copy_confirmed
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An index with chunks that are split: it has every array that there is."""
     path = tmp_path_factory.mktemp("damage") / "index"
-    settings = Settings(chunk_tokens=120, split_level=2, builtin_dim=16, cut="windows", modes="all")
+    settings = Settings(chunk_tokens=120, split_level=2, cut="windows", modes="all")
     Index.build(POLAR / "articles", path, settings=settings).close()
     return path
 
@@ -233,7 +233,7 @@ def test_a_changed_bit_that_a_stage_meets_is_damage(index: Path) -> None:
     data = bytearray(file.read_bytes())
     data[-1] ^= 0x20  # the top byte of the last end
     file.write_bytes(data)
-    settings = Settings(verify="sizes", concepts_per_chunk=40)
+    settings = Settings(verify="sizes", seed=1)
     with pytest.raises(IndexDamaged, match="stage words is damaged: indptr") as caught:
         Index.build([], index, settings=settings)
     assert "--verify full" in str(caught.value.hint)
@@ -271,7 +271,7 @@ def test_the_doctor_names_a_setting_that_cannot_be_read(index: Path) -> None:
 
 
 def test_a_node_whose_chunks_are_lost_is_damage(tmp_path: Path) -> None:
-    settings = Settings(system="noderag", llm="heuristic", verify="sizes", builtin_dim=16)
+    settings = Settings(system="noderag", llm="heuristic", verify="sizes")
     Index.build(POLAR / "articles", tmp_path / "index", settings=settings).close()
     (rows,) = (tmp_path / "index").glob("gen-*/noderag_graph/unit_chunks_indptr.npy")
     data = rows.read_bytes()
@@ -286,7 +286,7 @@ def test_a_node_whose_chunks_are_lost_is_damage(tmp_path: Path) -> None:
 def test_replies_in_the_wrong_place_are_damage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Two pages of the replies are exchanged: SQLite misses some rows and finds others."""
     place = tmp_path / "ix"
-    settings = Settings(system="noderag", llm="heuristic", builtin_dim=16)
+    settings = Settings(system="noderag", llm="heuristic")
     Index.build(POLAR / "articles", place, settings=settings).close()
     file = place / "index.sqlite"
     with closing(sqlite3.connect(file)) as db:

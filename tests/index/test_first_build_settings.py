@@ -19,7 +19,7 @@ GIVEN = {
     "split_level": 1,
     "language": "none",
     "modes": "bm25,walk,text",
-    "builtin_dim": 32,
+    "core_ratio": 0.5,
     "exclude": "a*.md",
     "keep_generations": 3,
     "llm": "heuristic",
@@ -85,11 +85,11 @@ def test_ctrl_c_then_the_command_without_settings(docs: Path, tmp_path: Path) ->
             settings=Settings(chunk_tokens=50),
             progress=lambda event: event.stage != "units",
         )
-    done = command("index", "-i", "ix", "-o", "builtin_dim=16", "--json", cwd=tmp_path)
+    done = command("index", "-i", "ix", "-o", "core_ratio=0.5", "--json", cwd=tmp_path)
     assert done.code == 0, done.err
     stored = stored_settings(tmp_path / "ix")
     assert stored is not None
-    assert (stored["chunk_tokens"], stored["builtin_dim"]) == (50, 16)
+    assert (stored["chunk_tokens"], stored["core_ratio"]) == (50, 0.5)
 
 
 def test_a_folder_in_which_nothing_has_begun(docs: Path, tmp_path: Path) -> None:

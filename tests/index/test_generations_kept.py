@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import shutil
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from ketrag_fast import Document, Index, Settings
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import Cancelled, ConfigError, IndexDamaged
-from ketrag_fast.storage import generation as generations
-from ketrag_fast.storage.generation import MANIFEST, prune
+from ketrag_fast.storage.generation import MANIFEST
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.manifest import read_manifest
 from tests import small_model
@@ -61,30 +58,6 @@ def test_generations_stay_by_number(tmp_path: Path) -> None:
     assert numbers(place) == [8]
     with pytest.raises(ConfigError):
         Settings(keep_generations=0)
-
-
-def test_generations_stay_by_age(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where the clock was set back: nothing stays for ever, and nothing young goes."""
-    place = tmp_path / "ix"
-    settings = Settings(keep_generations=1, keep_days=2)
-    Index.build(DOCUMENTS, place, settings=settings).close()
-    change(place, 3)
-    assert numbers(place) == [1, 2, 3, 4]
-    real = dt.datetime.now(dt.UTC)
-
-    class Clock(dt.datetime):
-        ahead = dt.timedelta()
-
-        @classmethod
-        def now(cls, tz: Any = None) -> Clock:
-            return cls.fromtimestamp((real + cls.ahead).timestamp(), tz)
-
-    monkeypatch.setattr(generations.dt, "datetime", Clock)
-    for days, left in ((1.9, [1, 2, 3, 4]), (-1.9, [1, 2, 3, 4]), (-400, [4])):
-        Clock.ahead = dt.timedelta(days=days)
-        prune(Layout(place), 1, 2)
-        assert numbers(place) == left
-    assert Index.open(place).retrieve("which harbour froze").passages
 
 
 def test_what_it_costs_on_disk(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -29,7 +29,7 @@ def documents(count: int) -> list[Document]:
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("lazy") / "index"
-    settings = Settings(builtin_dim=32, knn_k=0, core_ratio=0.0, modes="auto,text,keyword")
+    settings = Settings(knn_k=0, core_ratio=0.0, modes="auto,text,keyword")
     Index.build(documents(DOCUMENTS), path, settings=settings).close()
     return path
 

@@ -15,7 +15,7 @@ import pytest
 
 from tests.process import POLAR, command, start
 
-TOKENS = ("--llm-tokens", "120", "--on-barren", "continue")
+TOKENS = ("--llm-tokens", "120")
 
 
 @pytest.fixture(scope="module")

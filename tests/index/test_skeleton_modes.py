@@ -67,7 +67,6 @@ def asked(
         [budget],
         rollover={"none": "none", "texts": "last", "graph": "first"}[rollover],
         options={**settings.rules, **rules},
-        truncate=settings.oversize_policy == "truncate",
     )
     reply = searcher.answer(request, QUESTION)
     assert reply.reason is None

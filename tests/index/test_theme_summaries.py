@@ -395,7 +395,7 @@ def test_small_indexes(tmp_path: Path, writer: Writer, texts: Sequence[str]) -> 
 
 
 def test_an_endpoint_that_only_the_index_names_gets_nothing(tmp_path: Path, writer: Writer) -> None:
-    settings = Settings(system="ket-rag", llm=writer.llm, on_barren="continue", threads=1)
+    settings = Settings(system="ket-rag", llm=writer.llm, threads=1)
     Index.build(library(2), tmp_path / "index", settings=settings).close()
     writer.calls()
     (tmp_path / "index").rename(tmp_path / "sent")

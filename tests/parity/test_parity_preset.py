@@ -90,8 +90,9 @@ def index(passages: Path, reference: Reference, tmp_path_factory: pytest.TempPat
         modes="text,keyword",
         overlap=0,  # as the reference was made
         embedder=f"vectors:{folder / 'vectors'}",
-        nltk_data=str(nltk_folder(folder / "nltk", reference.stop_words)),
     )
+    monkeypatch = pytest.MonkeyPatch()
+    monkeypatch.setenv("NLTK_DATA", str(nltk_folder(folder / "nltk", reference.stop_words)))
     # The reference has no title; a text file would have its name as title.
     text = (passages / "ketrag-reference" / "document.txt").read_text("utf-8")
     source = folder / "documents.jsonl"
@@ -212,15 +213,17 @@ def test_modes_that_need_other_parts_say_which(index: Index) -> None:
     assert missing["knn"] == "the KNN graph (stage knn)"
 
 
-def test_the_same_with_the_built_in_vectors(passages: Path, reference: Reference, tmp_path: Path) -> None:
+def test_the_same_with_the_built_in_vectors(
+    passages: Path, reference: Reference, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No model: another ranking, and the same words."""
-    folder = str(nltk_folder(tmp_path / "nltk", reference.stop_words))
+    monkeypatch.setenv("NLTK_DATA", str(nltk_folder(tmp_path / "nltk", reference.stop_words)))
     lines = [
         json.dumps({"_id": str(n), "title": f"T {n % 3}", "text": t})
         for n, t in enumerate(reference.texts[:30])
     ]
     (tmp_path / "some.jsonl").write_text("\n".join(lines), "utf-8")
-    settings = Settings(system="ket-rag:reference", nltk_data=folder)
+    settings = Settings(system="ket-rag:reference")
     with Index.build(tmp_path / "some.jsonl", tmp_path / "index", settings=settings) as index:
         assert "keyword" in index.modes
         words = stage(index, "reference_words")
@@ -234,23 +237,20 @@ def test_the_same_with_the_built_in_vectors(passages: Path, reference: Reference
 
 def test_without_nltks_data_it_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.txt").write_text("Ice is water.")
-    given = Settings(system="ket-rag:reference", nltk_data=str(tmp_path / "none"))
-    with pytest.raises(BackendMissing, match=r"lacks tokenizers/punkt_tab/english/abbrev_types") as caught:
-        Index.build(tmp_path / "a.txt", tmp_path / "index", settings=given)
-    assert "nltk.downloader" in (caught.value.hint or "")
     monkeypatch.setenv("NLTK_DATA", "")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr("sys.prefix", str(tmp_path))
-    with pytest.raises(BackendMissing, match="in none of its usual folders"):
+    with pytest.raises(BackendMissing, match="in none of its usual folders") as caught:
         Index.build(tmp_path / "a.txt", tmp_path / "index", settings=Settings(system="ket-rag:reference"))
+    assert "nltk.downloader" in (caught.value.hint or "")
     folder = nltk_folder(tmp_path / "nltk_data", ["the"])  # under HOME: one of the usual places
     with Index.build(
         tmp_path / "a.txt", tmp_path / "index", settings=Settings(system="ket-rag:reference")
     ) as index:
         assert index.modes
-    before = digest(None)
+    before = digest()
     (folder / STOP_WORDS).write_text("is")
-    assert digest(str(folder)) != before
+    assert digest() != before
     with Index.build(
         tmp_path / "a.txt", tmp_path / "index", settings=Settings(system="ket-rag:reference")
     ) as index:

@@ -15,6 +15,7 @@ from ketrag_fast.kernels.vectors import quantise
 from ketrag_fast.query.modes import build_request, find_recipe
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
+from ketrag_fast.systems.shared import vectors as built_in
 
 FOLDER = ROOT / "tests" / "data" / "musique-train100" / "graphrag-local-search"
 
@@ -60,8 +61,10 @@ def searcher(skeleton: dict[str, Any], tmp_path_factory: pytest.TempPathFactory)
     """The same skeleton inside an index whose units are the recorded ones."""
     folder = tmp_path_factory.mktemp("graphrag")
     documents = [Document(f"{unit['id']:04}", unit["text"]) for unit in lines("units.jsonl")]
-    settings = Settings(cut="windows", chunk_tokens=100_000, builtin_dim=384)
-    Index.build(documents, folder / "index", settings=settings).close()
+    settings = Settings(cut="windows", chunk_tokens=100_000)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(built_in, "DIMENSION", 384)
+        Index.build(documents, folder / "index", settings=settings).close()
     generation = open_current(Layout(folder / "index"))
     files = {
         f"{stage}.{name}": str(arrays.path(name))
@@ -88,7 +91,7 @@ def test_a_question_to_an_index_gets_the_published_tables(searcher: _core.Search
     queries = np.load(FOLDER / "vectors.npz")["queries"].astype(np.float32)
     contexts = lines("contexts.jsonl")
     names = list(dict.fromkeys(context["query"] for context in contexts))
-    settings = Settings(system="ket-rag:reference", oversize_policy="drop")
+    settings = Settings(system="ket-rag:reference")
     for context in contexts:
         vector = queries[names.index(context["query"])]
         request = build_request(settings, find_recipe("skeleton"), [context["budget"]])

@@ -441,7 +441,7 @@ def start_deltas(build: Build, least: int | None = None) -> Deltas | None:
         model = _known_model(build, base)
         from ketrag_fast.systems.shared.hnsw_proposals import kind  # it imports NumPy
 
-        if model is None or kind(units + MOST, settings, settings.ann_from):
+        if model is None or kind(units + MOST, settings):
             return None
     elif any(stage.look is not None or stage.variant is not None for stage in stages):
         return None

@@ -65,7 +65,7 @@ from ketrag_fast.systems.registry import registry
 from ketrag_fast.systems.spec.stage import Stage
 from ketrag_fast.types import BuildReport
 
-_FOLDER: Final = ("keep_generations", "keep_days")
+_FOLDER: Final = ("keep_generations",)
 
 
 def merge(

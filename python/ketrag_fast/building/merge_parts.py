@@ -40,7 +40,7 @@ Prefer = Literal["first", "last"]
 SourceName = tuple[str, str]
 """('documents' or 'path', the path): documents given by programs come first."""
 _SHOWN: Final = 20
-_OWN: Final = frozenset({"shard", "keep_generations", "keep_days"})
+_OWN: Final = frozenset({"shard", "keep_generations"})
 """Settings that may differ, because the arrays do not depend on them."""
 
 

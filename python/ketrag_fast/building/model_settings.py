@@ -208,6 +208,7 @@ def open_reading(
         return
     from ketrag_fast.models.extraction.chunk_reader import open_reader, replay_only_reader
     from ketrag_fast.models.extraction.run import Reading, check_place
+    from ketrag_fast.models.extraction.settings import ExtractionSettings
     from ketrag_fast.storage.journal import Journal
 
     with Journal(layout.tables) as journal:
@@ -221,13 +222,13 @@ def open_reading(
                 row = journal.reader(plan.key or f"lost {settings.llm}", settings.llm, {})
             reader, number = replay_only_reader(settings, row), row.number
         try:
-            if settings.record is not None:
-                check_place(Path(settings.record), reader)
+            record = settings.of(ExtractionSettings).record
+            if record is not None:
+                check_place(Path(record), reader)
             yield Reading(
                 journal,
                 reader,
                 number,
-                on_barren=settings.on_barren,
                 retry_failed=settings.retry_failed,
                 limit=limit,
             )

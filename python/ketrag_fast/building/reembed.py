@@ -86,7 +86,7 @@ def reembed(
             with tables.transaction():
                 tables.set_settings(build_settings(chosen))
             remember(tables, report)
-        prune(layout, chosen.keep_generations, chosen.keep_days)
+        prune(layout, chosen.keep_generations)
     return report
 
 

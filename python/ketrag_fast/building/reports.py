@@ -54,26 +54,21 @@ def warn_of_missing_parts(
     """Return warnings about what the index lacks: a reader that its default mode needs, and hnswlib."""
     about = None if has_reader else _missing_reader(settings)
     sizes = sizes_of(stages)
-    counts: dict[str, dict[str, int]] = {}
+    counts: dict[str, int] = {}
     for stage in registry().stages:
         if stage.large is not None and (has_model or stage.proposes is None):
-            what, size, setting = stage.large
-            counts.setdefault(setting, {})[what] = sizes.get(size, 0)
-    hints = [
-        about,
-        *(_missing_hnswlib(lists, settings.ann, int(settings.value(name))) for name, lists in counts.items()),
-    ]
+            what, size = stage.large
+            counts[what] = sizes.get(size, 0)
+    hints = [about, _missing_hnswlib(counts, settings.ann)]
     return [hint for hint in hints if hint is not None]
 
 
-def _missing_hnswlib(counts: Mapping[str, int], choice: str, least: int) -> str | None:
+def _missing_hnswlib(counts: Mapping[str, int], choice: str) -> str | None:
     """Return a warning if `auto` uses the exact scan only because hnswlib is not installed."""
-    many = [f"{count:,} {name}" for name, count in counts.items() if count >= least]
-    if choice != "auto" or not many:
-        return None
-    from ketrag_fast.models.ann import is_hnswlib_installed
+    from ketrag_fast.models.ann import LARGE, is_hnswlib_installed
 
-    if is_hnswlib_installed():
+    many = [f"{count:,} {name}" for name, count in counts.items() if count >= LARGE]
+    if choice != "auto" or not many or is_hnswlib_installed():
         return None
     return (
         f"hnswlib is not installed, so {' and '.join(many)} are searched by an exact scan "

@@ -260,7 +260,7 @@ def _finish_published(layout: Layout, base: Generation | None, rebuild: bool) ->
 def _drop_old(work: Build) -> None:
     """Remove older generations, and outdated indexes of the documents that callers may see."""
     settings = work.settings
-    prune(work.layout, settings.keep_generations, settings.keep_days)
+    prune(work.layout, settings.keep_generations)
     drop_old(work.layout)
 
 

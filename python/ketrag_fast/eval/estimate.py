@@ -142,8 +142,9 @@ def estimate(
     reading = sample.seconds * million / max(sample.characters, 1)
     each = _tokens_of_calls(large.core, whole) if is_model(whole.llm) and large.core else (0.0, 0.0)
     chunks_read = len(large.core) * large.passes * share * (1 - sample.known) if any(each) else 0.0
+    rounds = 1 + (prompt_options(whole).gleanings if chunks_read else 0)
     usage = Usage(
-        calls=math.ceil(chunks_read * (1 + whole.gleanings) - 1e-9),
+        calls=math.ceil(chunks_read * rounds - 1e-9),
         tokens_in=round(each[0] * chunks_read),
         tokens_out=round(each[1] * chunks_read),
         embedding_tokens=round(embedded.large.embedding_tokens * embedded_share * (1 - sample.known)),

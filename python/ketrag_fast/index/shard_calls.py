@@ -31,7 +31,7 @@ from ketrag_fast.storage.generation import Generation
 
 PROTOCOL: Final = 1
 """Version of the calls. It changes with the format of their requests and replies."""
-SETTINGS: Final = ("system", "cut", "fill_policy", "oversize_policy")
+SETTINGS: Final = ("system", "cut")
 """Settings of an index that the request of a mode to the core has, in addition to those of its channels."""
 COPIED: Final = ("mode", "budget", "top", "min_score", "filter", "newest")
 """Settings of a service with which a client opens a copy, so that it answers as the service does."""

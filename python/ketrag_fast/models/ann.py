@@ -46,6 +46,10 @@ Report = Callable[[int, int], bool | None]
 GRAPH: Final = "graph"
 RECORD: Final = "record"
 FORMAT: Final = 1
+LARGE: Final = 300_000
+"""Number of vectors from which `ann = auto` uses a graph instead of the exact scan.
+
+No other number was compared."""
 LINKS: Final = 16
 BUILD_WIDTH: Final = 200
 """Half the time of 24 and 300, equal recall on 100,000 vectors of 384 dimensions (benches/kernels.py)."""
@@ -59,11 +63,11 @@ _TURN: Final = 1.0
 """Noise added to sample queries (a rotation by about 45 degrees), because real queries are not stored."""
 
 
-def choose(count: int, choice: Choice, least: int, installed: bool) -> Literal["exact", "hnsw"]:
-    """Return the search method; `auto` is the exact scan below `least` vectors or without hnswlib."""
+def choose(count: int, choice: Choice) -> Literal["exact", "hnsw"]:
+    """Return the search method; `auto` is the exact scan below `LARGE` vectors or without hnswlib."""
     if choice != "auto":
         return choice
-    return "hnsw" if installed and count >= least else "exact"
+    return "hnsw" if count >= LARGE and is_hnswlib_installed() else "exact"
 
 
 def is_hnswlib_installed() -> bool:

@@ -247,9 +247,9 @@ def _with_usage(answer: Answer, usage: Spent) -> Answer:
 def _quote_span(plan: QueryPlan, spec: str, context: Context, options: AnswerOptions) -> Answer:
     """Return the span in the first 20 passages that best answers the question, by an extractive model.
 
-    Each passage has one span; its score is its lead over "no answer" for that passage. Spans below the
-    setting `answer_threshold` are dropped. The best one is the answer and the first of up to five quotes;
-    ties are broken by rank. If every span is dropped, the answer has the reason `no_answer` and the best
+    Each passage has one span; its score is its lead over "no answer" for that passage. Spans with a
+    lead below 0 are dropped. The best one is the answer and the first of up to five quotes; ties are broken
+    by rank. If every span is dropped, the answer has the reason `no_answer` and the best
     sentences.
     """
     model, identity = plan.opened.extractors.find(spec)
@@ -260,7 +260,7 @@ def _quote_span(plan: QueryPlan, spec: str, context: Context, options: AnswerOpt
     margins = found.margins
     order = np.argsort(-margins, kind="stable").tolist()
     quotes = []
-    for at in (at for at in order if margins[at] >= plan.settings.answer_threshold):
+    for at in (at for at in order if margins[at] >= 0):
         passage, start, end = passages[at], int(found.starts[at]), int(found.ends[at])
         quotes.append(
             Quote(

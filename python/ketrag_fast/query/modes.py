@@ -78,8 +78,7 @@ def build_request(
         rollover=_ROLLOVER.get(rollover, rollover),
         options={**settings.rules, **options},
         top=top,
-        skip=settings.fill_policy == "skip_and_continue",
-        truncate=settings.oversize_policy == "truncate",
+        truncate=not is_reference(settings),
         deadline=deadline,
         mask=mask,
         once=once and prints_once(settings),
@@ -89,7 +88,15 @@ def build_request(
 
 def prints_once(settings: Settings) -> bool:
     """Return whether to print copies once and to merge adjacent units. False for the published systems."""
-    return settings.cut != "windows" and not settings.system.endswith(":reference")
+    return settings.cut != "windows" and not is_reference(settings)
+
+
+def is_reference(settings: Settings) -> bool:
+    """Return whether the index follows the reference implementation of a published system.
+
+    These print no passage that does not fit into the budget; all others cut the first one.
+    """
+    return settings.system.endswith(":reference")
 
 
 def split_budget(mode: ModeRecipe, settings: Settings) -> list[tuple[str, float]]:

@@ -285,18 +285,15 @@ def finish_publication(layout: Layout, newest: Generation) -> None:
         make_current(layout, newest.number)
 
 
-def prune(layout: Layout, keep: int = KEPT, days: float | None = None) -> None:
-    """Remove old generations, except the newest `keep` (including the current one) and recent ones.
+def prune(layout: Layout, keep: int = KEPT) -> None:
+    """Remove old generations, except the newest `keep` including the current one.
 
-    A generation is recent if it was created less than `days` ago. Readers keep the files that they have open.
+    Readers keep the files that they have open.
     """
     current = current_number(layout)
     older = [number for number in layout.generations() if current is not None and number < current]
-    now = dt.datetime.now(dt.UTC)
     for number in older[: max(len(older) - (keep - 1), 0)]:
-        folder = layout.generation(number)
-        if days is None or _age(folder, now) >= days * _DAY:
-            discard(layout, number)
+        discard(layout, number)
 
 
 def drop_damaged(layout: Layout, numbers: range) -> list[int]:
@@ -323,15 +320,3 @@ def discard(layout: Layout, number: int) -> None:
     except OSError:
         return  # mapped on Windows, or a disk error: the next build removes it
     discard_folder(aside)
-
-
-def _age(folder: Path, now: dt.datetime) -> float:
-    """Return the seconds since a generation was created; infinity if unknown.
-
-    A creation time in the future (the clock was set back) counts by its distance, so nothing is kept forever.
-    """
-    try:
-        made = dt.datetime.fromisoformat(read_manifest(folder / MANIFEST).created)
-        return abs((now - made).total_seconds())
-    except (IndexDamaged, IndexIncompatible, ValueError, TypeError):
-        return float("inf")

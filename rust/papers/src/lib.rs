@@ -72,7 +72,6 @@ mod tests {
             ("keyword", "seed_keywords"),
             ("skeleton", "seed_entities"),
             ("core-graph", "seed_entities"),
-            ("concepts", "concept_rerank"),
             ("noderag", "node_walk"),
             ("cg-rag", "citation_direction"),
         ] {

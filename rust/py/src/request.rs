@@ -48,7 +48,7 @@ impl PyRequest {
     /// printed. With `once`, one of equal or nearly equal units is printed, and neighbours of one list as one
     /// passage. Units less relevant than `min_score` are not printed.
     #[new]
-    #[pyo3(signature = (mode, shares, budgets, *, join="shares", rollover="none", options=None, top=None, skip=false, truncate=true, deadline=None, mask=None, once=false, min_score=0.0))]
+    #[pyo3(signature = (mode, shares, budgets, *, join="shares", rollover="none", options=None, top=None, truncate=true, deadline=None, mask=None, once=false, min_score=0.0))]
     fn new(
         mode: String,
         shares: Vec<(String, f64)>,
@@ -57,7 +57,6 @@ impl PyRequest {
         rollover: &str,
         options: Option<BTreeMap<String, Bound<'_, PyAny>>>,
         top: Option<usize>,
-        skip: bool,
         truncate: bool,
         deadline: Option<f64>,
         mask: Option<PyRef<'_, PyMask>>,
@@ -71,7 +70,6 @@ impl PyRequest {
         let size = |budget: i64| {
             u64::try_from(budget).map_err(|_| wrong(format!("a budget must not be negative, got {budget}")))
         };
-        let policy = if skip { FillPolicy::SkipAndContinue } else { FillPolicy::FirstOverflowStops };
         let oversize = if truncate { OversizePolicy::Truncate } else { OversizePolicy::Drop };
         let options =
             options.unwrap_or_default().into_iter().map(|(name, found)| Ok((value(&name, &found)?, name)));
@@ -83,7 +81,7 @@ impl PyRequest {
             budgets.into_iter().map(size).collect::<PyResult<_>>()?,
             Options::new(options),
             top,
-            (policy, oversize),
+            (FillPolicy::default(), oversize),
             mask.map(|mask| mask.0.clone()),
             &EXTENSIONS,
         );

@@ -14,6 +14,7 @@ import pytest
 from ketrag_fast.base.installed import install_command
 from ketrag_fast.errors import BackendMissing, IndexDamaged, IndexIncompatible, InputError
 from ketrag_fast.kernels.vectors import top_k
+from ketrag_fast.models import ann
 from ketrag_fast.models.ann import HnswGraph, HnswMeta, StoredGraph, choose
 from tests.process import python
 from tests.support.parts import part
@@ -24,11 +25,12 @@ def some(count: int, dimension: int = 24, seed: int = 1) -> np.ndarray:
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-def test_choice() -> None:
-    assert choose(100, "auto", 100, True) == "hnsw"
-    assert choose(99, "auto", 100, True) == choose(10**7, "auto", 100, False) == "exact"
-    assert choose(1, "hnsw", 100, False) == "hnsw"
-    assert choose(10**7, "exact", 100, True) == "exact"
+def test_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    for installed in (True, False):
+        monkeypatch.setattr(ann, "is_hnswlib_installed", lambda installed=installed: installed)
+        assert choose(ann.LARGE, "auto") == ("hnsw" if installed else "exact")
+        assert choose(ann.LARGE - 1, "auto") == choose(10**7, "exact") == "exact"
+        assert choose(1, "hnsw") == "hnsw"
 
 
 def test_without_the_package_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,6 @@ from ketrag_fast.kernels.text import unpack
 from ketrag_fast.models import ann
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
-from ketrag_fast.systems.shared import hnsw_proposals as proposals
 from ketrag_fast.types import Document
 from tests.support.vector_files import write_vectors
 
@@ -45,8 +44,9 @@ Build = Callable[..., Index]
 
 
 @pytest.fixture
-def build(vectors: Path, tmp_path: Path) -> Build:
-    def make(name: str = "i", **settings: Any) -> Index:
+def build(vectors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Build:
+    def make(name: str = "i", large: int = ann.LARGE, **settings: Any) -> Index:
+        monkeypatch.setattr(ann, "LARGE", large)
         documents = [Document(f"d{n}", text, "", {"n": n}) for n, text in enumerate(texts())]
         asked = Settings(embedder=f"vectors:{vectors}", threads=2, modes="all", **settings)
         return Index.build(documents, tmp_path / name, settings=asked)
@@ -59,7 +59,7 @@ def asked() -> list[str]:
 
 
 def test_it_is_asked_above_the_threshold_and_finds_what_the_scan_finds(build: Build) -> None:
-    with build("scan", ann="exact") as scan, build("graph", ann_from=COUNT) as graph:
+    with build("scan", ann="exact") as scan, build("graph", large=COUNT) as graph:
         assert scan.stats()["search"]["units"]["kind"] == "exact"
         facts = graph.stats()["search"]["units"]
         assert facts["kind"] == "hnsw" and facts["recall"] >= 0.99 and facts["count"] == COUNT
@@ -71,7 +71,7 @@ def test_it_is_asked_above_the_threshold_and_finds_what_the_scan_finds(build: Bu
             assert np.mean(same) >= (0.9 if mode in ("text", "keyword") else 1.0), mode
             alone = [graph.retrieve(q, mode=mode, budget=400).text for q in asked()[:5]]
             assert alone == [context.text for context in two[:5]]
-    with build("below", ann_from=COUNT + 1000) as below:
+    with build("below", large=COUNT + 1000) as below:
         assert below.stats()["search"]["units"]["kind"] == "exact"
 
 
@@ -111,7 +111,7 @@ def test_equal_builds_give_equal_digests(build: Build) -> None:
 
 def test_the_knn_graph_by_proposals_is_the_exact_one_but_for_few(build: Build, tmp_path: Path) -> None:
     build("scan", ann="exact", knn_k=6).close()
-    build("graph", ann_from=COUNT, knn_k=6).close()
+    build("graph", large=COUNT, knn_k=6).close()
     one, two = (open_current(Layout(tmp_path / name)).stages["knn"] for name in ("scan", "graph"))
     assert np.array_equal(one["lexical"], two["lexical"])
     assert two["semantic"].shape == one["semantic"].shape and two["semantic"].dtype == np.uint32
@@ -137,18 +137,17 @@ def test_without_the_package_auto_scans_with_a_word(build: Build, monkeypatch: p
     with build("with", ann="hnsw") as index:
         wanted = index.retrieve("question 1", mode="text", budget=400).text
     monkeypatch.setitem(sys.modules, "hnswlib", None)
-    for module in (ann, proposals):
-        monkeypatch.setattr(module, "is_hnswlib_installed", lambda: False)
+    monkeypatch.setattr(ann, "is_hnswlib_installed", lambda: False)
     with build("with", ann="hnsw") as reader:  # nothing to do, so nothing is needed
         context = reader.retrieve("question 1", mode="text", budget=400)
         assert context.text == wanted and "hnswlib is not installed" in context.warnings[0]
-    auto = build("auto", ann_from=COUNT)
+    auto = build("auto", large=COUNT)
     assert auto.report is not None and auto.stats()["search"]["units"]["kind"] == "exact"
     assert any(install_command("ann") in word for word in auto.report.warnings)
     with pytest.raises(BackendMissing):
         build("asked", ann="hnsw")
     monkeypatch.undo()  # once it is there, the same command makes the graphs: it is a part of the fingerprint
-    again = build("auto", ann_from=COUNT)
+    again = build("auto", large=COUNT)
     assert again.report is not None and again.stats()["search"]["units"]["kind"] == "hnsw"
     ran = {stage.name for stage in again.report.stages if stage.how == "ran"}
     assert "unit_search" in ran and not ran & {"units", "words", "vectors"}

@@ -321,7 +321,7 @@ def test_an_index_and_a_recording_hold_no_key(tmp_path: Path, capsys: pytest.Cap
     folder, record = tmp_path / "index", tmp_path / "record.jsonl"
     with Hostile(play, "/chat/completions") as server:
         words = ["index", str(source), "-i", str(folder), "--llm", spec(server), "--record", str(record)]
-        code = main([*words, "--core-ratio", "1", "-v", "--on-barren", "continue"])
+        code = main([*words, "--core-ratio", "1", "-v"])
         assert code in (0, 3)
         assert main(["stats", "-i", str(folder), "--json"]) == 0
         main(["graph", "-i", str(folder), "Nansen", "--json"])

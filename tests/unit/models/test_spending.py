@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import Document, Index, Settings
+from ketrag_fast.base.config.settings import Prices, prices_of
 from ketrag_fast.errors import ConfigError
 from ketrag_fast.models.llms.registry import Models
 from ketrag_fast.models.spending import Account, LimitReachedError, SpendingLimit
@@ -66,6 +67,22 @@ def test_many_threads_never_pass_it() -> None:
     assert len(refused) == 300
 
 
+@pytest.mark.parametrize(
+    ("given", "embedding", "prompt", "reply"),
+    [("10", 10, 10, 10), (10.0, 10, 10, 10), ("0.02, 0.15", 0.02, 0.15, 0.15), ([1, 2, 3.5], 1, 2, 3.5)],
+)
+def test_prices_of_one_setting(given: object, embedding: float, prompt: float, reply: float) -> None:
+    found = prices_of(Settings(usd_per_million=given).usd_per_million)
+    assert found == Prices(embedding, prompt, reply)
+    assert prices_of(Settings().usd_per_million) is None
+
+
+@pytest.mark.parametrize("given", ["", "x", "1,", "1,2,3,4", "-1", "nan", "inf", True, [], [None], b"1"])
+def test_prices_that_are_none(given: object) -> None:
+    with pytest.raises(ConfigError, match="usd_per_million"):
+        Settings(usd_per_million=given)
+
+
 def test_a_limit_needs_a_price_where_an_endpoint_is_asked() -> None:
     with pytest.raises(ConfigError, match="price"):
         Account(None, SpendingLimit(1.0))
@@ -86,8 +103,7 @@ def test_embedding_and_reading_are_one_bill(tmp_path: Path) -> None:
                 embedder=spec,
                 llm=reader.spec,
                 core_ratio=1.0,
-                usd_per_million=10.0,
-                llm_usd_per_million=100.0,
+                usd_per_million="10, 100",
                 llm_tokens=100,
                 llm_slots=1,
                 limit_usd=limit,

@@ -12,7 +12,7 @@ import pytest
 from ketrag_fast import Document, Index, Settings
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import BackendError, ConfigError, DeadlineExceeded
-from ketrag_fast.models.cross_encoders import Extractor
+from ketrag_fast.models.cross_encoders import Extractor, SpanScores
 from ketrag_fast.query.answer.prompt import NOTHING
 from tests import cross_encoder, extractive_model, small_model
 
@@ -57,14 +57,25 @@ def test_the_answer_is_an_exact_span_of_a_document(where: Path) -> None:
     assert told["quotes"] == [quote.to_json()] and told["quotes"][0]["score"] == quote.score
 
 
-def test_below_the_threshold_there_is_no_answer(where: Path, tmp_path: Path) -> None:
-    settings = {"answer_llm": spec(where)}
-    with Index.open(where / "index", settings=Settings(**settings, answer_threshold=50.0)) as index:
+def shift_leads(monkeypatch: pytest.MonkeyPatch, more: float) -> None:
+    """Let each span lead "no answer" by `more` logits than its model says."""
+    own = SpanScores.margins.fget
+    assert own is not None
+    monkeypatch.setattr(SpanScores, "margins", property(lambda scores: own(scores) + more))
+
+
+def test_a_span_that_does_not_lead_no_answer_is_no_answer(
+    where: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings(answer_llm=spec(where))
+    with monkeypatch.context() as patch, Index.open(where / "index", settings=settings) as index:
+        shift_leads(patch, -50.0)
         found = index.ask(QUESTION)
         assert (found.text, found.plain, found.reason) == (NOTHING, NOTHING, "no_answer")
         assert not found.citations and not found.is_quoted
         assert found.quotes and all(quote.score is None for quote in found.quotes)
-    with Index.open(where / "index", settings=Settings(**settings, answer_threshold=-50.0)) as index:
+    with monkeypatch.context() as patch, Index.open(where / "index", settings=settings) as index:
+        shift_leads(patch, 50.0)
         found = index.ask(QUESTION)
         assert found.plain == "w7" and len(found.quotes) == len(found.context.passages) == 3
         scores = [quote.score for quote in found.quotes]
@@ -177,14 +188,17 @@ def test_forms_that_a_span_cannot_have(where: Path) -> None:
                 index.ask(QUESTION, llm=spec(where), **form)  # type: ignore[arg-type]
 
 
-def test_the_command_says_that_it_quotes(where: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_says_that_it_quotes(
+    where: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     line = ["ask", "-i", str(where / "index"), "--answer-llm", spec(where), QUESTION]
     assert main(line) == 0
     told = capsys.readouterr()
     assert told.out.startswith("“w7” [") and "second" in told.out
     assert "quotes from the passage" in told.err
-    assert main([*line, "-o", "answer_threshold=100"]) == 0
-    told = capsys.readouterr()
-    assert told.out.startswith(NOTHING) and "no answer above the threshold" in told.err
     assert main([*line, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["quotes"][0]["text"] == "w7"
+    shift_leads(monkeypatch, -100.0)
+    assert main(line) == 0
+    told = capsys.readouterr()
+    assert told.out.startswith(NOTHING) and "finds no answer" in told.err

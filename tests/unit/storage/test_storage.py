@@ -290,14 +290,14 @@ def test_tables_round_trip(layout: Layout) -> None:
         tables.add_sources([("documents", "documents", "")])
         first = Document("z", "first by source")
         tables.insert([(DOCUMENT, 2, 0, content_of(DOCUMENT)), (first, 1, 5, content_of(first))])
-        tables.set_settings({"knn_k": 0, "max_df_ratio": None, "cut": "windows"})
+        tables.set_settings({"knn_k": 0, "top": None, "cut": "windows"})
         tables.set_failures([Failure("x", "document", "bad")])
         tables.add_run("2026-01-01T00:00:00+00:00", 1.5, 1, True, "{}")
     with Tables(layout.tables) as tables:
         assert [(row.number, row.label) for row in tables.sources()] == [(1, "docs"), (2, "documents")]
         assert list(tables.documents()) == [Document("z", "first by source"), DOCUMENT]
         assert list(tables.column("text")) == [b"first by source", DOCUMENT.text.encode()]
-        assert tables.settings() == {"knn_k": 0, "max_df_ratio": None, "cut": "windows"}
+        assert tables.settings() == {"knn_k": 0, "top": None, "cut": "windows"}
         assert tables.failures() == [Failure("x", "document", "bad")]
         assert tables.known()["a/é.md"].content == content_of(DOCUMENT)
 

@@ -180,7 +180,7 @@ class _Screen:
             output.write("\n".join([_QUOTED, *quotes(answer), *self._sources(answer)]))
         elif answer.reason == "no_answer":
             if not quiet:
-                output.say("the extractive model finds no answer above the threshold (-o answer_threshold=X)")
+                output.say("the extractive model finds no answer")
             output.write("\n".join([_QUOTED, *quotes(answer), *self._sources(answer)]))
         elif answer.reason is not None:
             output.write(answer.text)

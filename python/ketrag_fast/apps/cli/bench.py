@@ -238,7 +238,7 @@ class Estimate(Command):
     build = topic(
         "what to build",
         "build",
-        shown=("system", "modes", "embedder", "llm", "chunk_tokens", "core_ratio"),
+        shown=("system", "modes", "embedder", "llm", "chunk_tokens"),
     )
     reading = READING
     model = embedding()

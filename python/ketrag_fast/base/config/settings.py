@@ -5,6 +5,7 @@ Values come from several sources, by priority: flag, environment, file, index, p
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -41,11 +42,7 @@ class Settings(SharedSettings):
 
     def __init__(self, **values: Any) -> None:
         known = catalogue()
-        listed = values.get("modes")
-        if isinstance(listed, (list, tuple)) and all(isinstance(mode, str) for mode in listed):
-            values["modes"] = ",".join(listed)
-        if isinstance(values.get("modes"), str):  # normalised, so that equal lists compare equal
-            values["modes"] = ",".join(mode.strip() for mode in values["modes"].split(","))
+        values |= {name: _spell_list(values[name]) for name in _LISTS & values.keys()}
         values |= {name: spell_out(values[name]) for name in SETTINGS & values.keys()}
         unknown = next((name for name in values if name not in known), None)
         if unknown is not None:
@@ -75,6 +72,7 @@ class Settings(SharedSettings):
                 hint=f"--memory {LEAST_MEMORY}, or leave it out for a quarter of the machine's memory",
             )
         shards_of(self.shard)
+        prices_of(self.usd_per_million)
         systems().check(self)
 
     @property
@@ -126,6 +124,17 @@ class Settings(SharedSettings):
 
         def __getattr__(self, name: str) -> Any:
             raise AttributeError(f"unknown setting {name!r}")
+
+
+_LISTS = frozenset({"modes", "usd_per_million"})
+
+
+def _spell_list(value: Any) -> Any:
+    """Return a list of texts or numbers as text, in one form, so that equal lists compare equal."""
+    listed = value if isinstance(value, (list, tuple)) else [value]
+    if any(isinstance(one, bool) or not isinstance(one, (str, int, float)) for one in listed):
+        return value  # which the setting rejects, unless it is None
+    return ",".join(part.strip() for one in listed for part in str(one).split(","))
 
 
 def _again(given: dict[str, Any]) -> Settings:
@@ -258,6 +267,31 @@ def shards_of(text: str | None) -> Shards | None:
         f"shard must be I/N with 0 < I <= N <= {_MOST:,}, got {text!r:.80}",
         hint="the first of four is 1/4; the other three are 2/4, 3/4 and 4/4",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Prices in USD of a million tokens: of texts to embed, and of an LLM's prompts and replies."""
+
+    embedding: float
+    prompt: float
+    reply: float
+
+
+def prices_of(text: str | None) -> Prices | None:
+    """Parse the setting `usd_per_million`; of fewer than three prices, the last one is that of the rest."""
+    if text is None:
+        return None
+    try:
+        found = [float(part) for part in text.split(",")]
+    except ValueError:
+        found = []
+    if not 1 <= len(found) <= 3 or not all(math.isfinite(price) and price >= 0 for price in found):
+        raise ConfigError(
+            f"usd_per_million must be one to three prices of at least 0, got {text!r:.80}",
+            hint="0.02,0.15,0.60 are those of embeddings, of LLM prompts and of LLM replies",
+        )
+    return Prices(*found, *found[-1:] * (3 - len(found)))
 
 
 PREFIX = "KETRAG_"

@@ -1,4 +1,4 @@
-"""The settings shared by all systems: documents, units, vectors, extraction, queries, execution."""
+"""The settings shared by all systems: documents, units, vectors, models, queries, execution."""
 
 from __future__ import annotations
 
@@ -64,15 +64,8 @@ class SharedSettings:
         flag=True,
         metavar="LANGUAGE",
     )
-    builtin_dim: int = setting(256, "dimension of the built-in vectors", low=1, high=4096)
-    core_ratio: float = setting(
-        0.8, "share of chunks that an LLM extracts from (the core)", low=0.0, high=1.0, flag=True
-    )
     ann: Literal["auto", "exact", "hnsw"] = setting(
         "auto", "nearest-neighbour search: exact scan or hnswlib (extra ann); auto chooses by size"
-    )
-    ann_from: int = setting(
-        300_000, "number of vectors from which ann = auto uses hnswlib", low=1, high=2**32 - 1
     )
     llm: str = setting(
         "none",
@@ -82,34 +75,7 @@ class SharedSettings:
         flag=True,
         metavar="SPEC",
     )
-    entity_types: str = setting(
-        "person,organization,place,event,work,date,concept",
-        "entity types to extract, comma-separated; any: the model decides",
-        topic="reading",
-        flag=True,
-        metavar="LIST",
-        reaches="never",
-    )
-    gleanings: int = setting(
-        0, "extra extraction rounds for entities missed", low=0, high=8, topic="reading", flag=True
-    )
-    summaries: Literal["joined", "model"] = setting(
-        "joined",
-        "descriptions of one entity from several chunks: concatenated, or condensed by the LLM",
-        topic="reading",
-        flag=True,
-    )
-    llm_tokens: int = setting(
-        2048, "maximum tokens of one extraction reply", low=16, high=1_000_000, topic="reading", flag=True
-    )
     seed: int = setting(42, "random seed", low=0, high=2**64 - 1, flag=True)
-    nltk_data: str | None = setting(
-        None,
-        "folder with NLTK data; none searches NLTK's usual folders",
-        concerns="run",
-        topic="build",
-        metavar="FOLDER",
-    )
     fallback_encoding: str | None = setting(
         None, "encoding of files that are not UTF-8; none: detect it", concerns="read", metavar="NAME"
     )
@@ -133,15 +99,6 @@ class SharedSettings:
         "generations kept in the index folder, including the new one",
         concerns="read",
         low=1,
-        high=1_000_000,
-        topic="running",
-        flag=True,
-    )
-    keep_days: float | None = setting(
-        None,
-        "also keep generations younger than this many days",
-        concerns="read",
-        low=0,
         high=1_000_000,
         topic="running",
         flag=True,
@@ -221,14 +178,6 @@ class SharedSettings:
         flag=True,
         metavar="SPEC",
     )
-    answer_threshold: float = setting(
-        0.0,
-        "native: as answer_llm: minimum score of a span above that of no answer (logits)",
-        concerns="query",
-        topic="writing",
-        low=-1000,
-        high=1000,
-    )
     budget: int = setting(4000, "maximum tokens of the context", concerns="query", low=0, flag=True)
     top: int | None = setting(None, "maximum number of passages", concerns="query", low=0, flag=True)
     min_score: float = setting(
@@ -238,12 +187,6 @@ class SharedSettings:
         "auto",
         "before a query, index files that have changed: auto unless it takes more than 2 s, always, or never",
         concerns="query",
-    )
-    fill_policy: Literal["first_overflow_stops", "skip_and_continue"] = setting(
-        "first_overflow_stops", "at the first passage that does not fit: stop, or skip it", concerns="query"
-    )
-    oversize_policy: Literal["truncate", "drop"] = setting(
-        "truncate", "if not even the first passage fits: truncate or drop it", concerns="query"
     )
     rerank: str | None = setting(
         None,
@@ -308,15 +251,6 @@ class SharedSettings:
         high=LONGEST_SECONDS,
         flag=True,
     )
-    llm_seconds: float | None = setting(
-        120.0,
-        "time limit of one extraction reply in seconds; none: no limit",
-        concerns="run",
-        low=0.1,
-        high=LONGEST_SECONDS,
-        topic="reading",
-        flag=True,
-    )
     llm_slots: int = setting(
         0,
         "chunks extracted in parallel; 0: the backend decides",
@@ -328,16 +262,10 @@ class SharedSettings:
     )
     llm_context: int | None = setting(
         None,
-        "context window of the LLM in tokens; none: as large as needed",
+        "context window of the LLM in tokens, if the endpoint does not report it; none: as reported, or as "
+        "large as needed",
         concerns="run",
         low=64,
-        topic="reading",
-        flag=True,
-    )
-    on_barren: Literal["stop", "continue"] = setting(
-        "stop",
-        "if the first ten chunks give no entity: stop or continue the build",
-        concerns="run",
         topic="reading",
         flag=True,
     )
@@ -347,14 +275,6 @@ class SharedSettings:
         concerns="run",
         topic="reading",
         flag=True,
-    )
-    record: str | None = setting(
-        None,
-        "write the extraction replies to a file, for --llm replay:FILE",
-        concerns="run",
-        topic="reading",
-        flag=True,
-        metavar="FILE",
     )
     offline: bool = setting(False, "forbid network access", concerns="run", topic="common", flag=True)
     precision: Literal["auto", "fp32", "bf16", "int8"] = setting(
@@ -388,20 +308,12 @@ class SharedSettings:
         topic="embedding",
         flag=True,
     )
-    usd_per_million: float | None = setting(
-        None, "price in USD of a million tokens at the endpoint", concerns="run", low=0, topic="embedding"
-    )
-    llm_usd_per_million: float | None = setting(
+    usd_per_million: str | None = setting(
         None,
-        "price in USD of a million LLM prompt tokens; none: usd_per_million",
+        "prices in USD of a million tokens at endpoints: one for all, or of embeddings, LLM prompts and LLM "
+        "replies, comma-separated",
         concerns="run",
-        low=0,
-        topic="reading",
-    )
-    llm_usd_per_million_out: float | None = setting(
-        None,
-        "price in USD of a million LLM reply tokens; none: that of prompts",
-        concerns="run",
-        low=0,
-        topic="reading",
+        topic="embedding",
+        metavar="PRICES",
+        reaches="never",
     )

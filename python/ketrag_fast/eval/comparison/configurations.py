@@ -192,7 +192,8 @@ def order(configurations: Sequence[Configuration], common: Settings) -> list[int
         settings = configuration.resolved(common)
         group = groups.setdefault(units_of(settings), len(groups))
         # An index keeps its entity graph, so points without one are built first.
-        keys.append((group, settings.llm != "none", -settings.core_ratio, place))
+        core = settings.value("core_ratio") if "core_ratio" in names() else 0.0
+        keys.append((group, settings.llm != "none", -core, place))
     return [place for *_, place in sorted(keys)]
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ketrag_fast.base.config import Settings
+from ketrag_fast.base.config.settings import prices_of
 from ketrag_fast.errors import BackendError, BackendMissing, ConfigError, KetragError, NetworkForbidden
 from ketrag_fast.models.spending import Account, SpendingLimit
 from ketrag_fast.records import dataclass, replace
@@ -56,6 +57,7 @@ def options_of(settings: Settings, limit: SpendingLimit | None = None) -> Embedd
     `limit` is shared with other models of a build or an open index; by default the limit in the settings
     applies to this model alone.
     """
+    prices = prices_of(settings.usd_per_million)
     return EmbedderOptions(
         precision=settings.precision,
         device=settings.device,
@@ -63,7 +65,7 @@ def options_of(settings: Settings, limit: SpendingLimit | None = None) -> Embedd
         offline=settings.offline,
         allow_download=settings.allow_download,
         limit=SpendingLimit(settings.limit_usd) if limit is None else limit,
-        usd_per_million=settings.usd_per_million,
+        usd_per_million=None if prices is None else prices.embedding,
     )
 
 

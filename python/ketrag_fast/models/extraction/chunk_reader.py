@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from ketrag_fast.base.config import Settings
+from ketrag_fast.base.config.settings import prices_of
 from ketrag_fast.models.extraction.parse import PARSER, join_extractions, parse_reply
 from ketrag_fast.models.extraction.prompt import (
     PromptOptions,
@@ -26,6 +27,7 @@ from ketrag_fast.models.extraction.prompt import (
     reply_schema,
 )
 from ketrag_fast.models.extraction.records import EntityRecord, Extraction, RelationRecord
+from ketrag_fast.models.extraction.settings import ExtractionSettings
 from ketrag_fast.models.llms.protocol import LanguageModel, Limits, ModelIdentity, Prompt
 from ketrag_fast.models.llms.registry import HEURISTIC, REPLAY, ModelOptions, open_model, parse_spec
 from ketrag_fast.models.spending import Account, SpendingLimit
@@ -193,9 +195,10 @@ _PAID: Final = "openai"
 
 def prompt_options(settings: Settings) -> PromptOptions:
     """Return the prompt options of the settings."""
-    listed = settings.entity_types.strip()
+    own = settings.of(ExtractionSettings)
+    listed = own.entity_types.strip()
     types = () if listed.lower() == _ANY else tuple(name.strip() for name in listed.split(","))
-    return PromptOptions(types, settings.language, settings.gleanings)
+    return PromptOptions(types, settings.language, own.gleanings)
 
 
 def open_reader(settings: Settings, limit: SpendingLimit | None = None) -> ChunkReader:
@@ -207,20 +210,16 @@ def open_reader(settings: Settings, limit: SpendingLimit | None = None) -> Chunk
     """
     kind, rest = parse_spec(settings.llm)
     options = prompt_options(settings)
-    limits = Limits(settings.llm_tokens, settings.llm_seconds, reply_schema(options))
+    own = settings.of(ExtractionSettings)
+    limits = Limits(own.llm_tokens, own.llm_seconds, reply_schema(options))
     if kind == HEURISTIC:
         return _heuristic(settings.llm, options, limits)
     if kind == REPLAY:
         return _replay(settings.llm, Path(rest), options, limits)
-    price = settings.llm_usd_per_million
-    price = settings.usd_per_million if price is None else price
-    price_out = settings.llm_usd_per_million_out
     account = None
     if kind == _PAID:
         limit = SpendingLimit(settings.limit_usd) if limit is None else limit
-        # Twice the tokens: an embedding model may count more of them than the one that wrote them.
-        later = 2 * (settings.usd_per_million or 0.0) if settings.embedder.startswith("openai:") else 0.0
-        account = Account(price, limit, usd_per_million_out=price_out, usd_later=later)
+        account = _account_of(settings, limit)
     model = open_model(
         settings.llm,
         ModelOptions(
@@ -234,21 +233,32 @@ def open_reader(settings: Settings, limit: SpendingLimit | None = None) -> Chunk
     identity = model.identity
     # Gleanings do not change the first reply: they are separate turns.
     prompt = prompt_fingerprint(replace(options, gleanings=0))
-    key = _key(identity.fingerprint, prompt, str(settings.llm_tokens))
-    about = {**identity.to_json(), "prompt": prompt, "tokens": settings.llm_tokens}
+    key = _key(identity.fingerprint, prompt, str(own.llm_tokens))
+    about = {**identity.to_json(), "prompt": prompt, "tokens": own.llm_tokens}
     return ChunkReader(settings.llm, key, about, options, limits, grounded=True, model=model)
+
+
+def _account_of(settings: Settings, limit: SpendingLimit) -> Account:
+    """Return the account of the reader, which also reserves the price of embedding what it writes."""
+    prices = prices_of(settings.usd_per_million)
+    if prices is None:
+        return Account(None, limit)
+    # Twice the tokens: an embedding model may count more of them than the one that wrote them.
+    later = 2 * prices.embedding if settings.embedder.startswith("openai:") else 0.0
+    return Account(prices.prompt, limit, usd_per_million_out=prices.reply, usd_later=later)
 
 
 def replay_only_reader(settings: Settings, row: StoredReader) -> ChunkReader:
     """Return a reader that only uses stored replies."""
     kind = parse_spec(row.spec)[0]
+    own = settings.of(ExtractionSettings)
     options = prompt_options(settings)
     return ChunkReader(
         row.spec,
         row.key,
         row.identity,
         options,
-        Limits(settings.llm_tokens, settings.llm_seconds, None),
+        Limits(own.llm_tokens, own.llm_seconds, None),
         grounded=kind not in (HEURISTIC, REPLAY),
         places=kind == REPLAY,
     )

@@ -25,7 +25,7 @@ from ketrag_fast.records import dataclass, field
 from ketrag_fast.storage.journal import Journal, KeptReply
 
 FEW: Final = 10
-"""Number of chunks without entities, at the start, after which the build stops."""
+"""Number of chunks without entities, at the start, after which the first build stops."""
 
 _CAUSES: Final = (
     ("does not fit", "the model's context is too small for a chunk: give --llm-context, or smaller chunks"),
@@ -67,7 +67,7 @@ class Watch:
     def _hint(self) -> str:
         kind = Counter(_kind(row) for row in self._rows).most_common(1)[0][0]
         cause = next(text for name, text in _CAUSES if name == kind)
-        return f"{cause}. --on-barren continue builds anyway; finished chunks are not sent again"
+        return f"{cause}. The same command continues anyway; finished chunks are not sent again"
 
 
 def _kind(row: KeptReply) -> str:
@@ -133,7 +133,6 @@ class Reading:
     journal: Journal
     reader: ChunkReader
     number: int
-    on_barren: str = "stop"
     retry_failed: bool = False
     limit: Limited | None = None
     outcome: ReadingOutcome = field(default_factory=ReadingOutcome)
@@ -249,19 +248,18 @@ class _Progress:
         self._outcome, self._report = reading.outcome, report
         self._done = self._empty = 0
         self._started = time.monotonic()
-        self._watch = None
-        if reading.on_barren == "stop":
-            fertile = any(reply.entities for item in items for reply in item.kept)
-            self._watch = Watch(fertile, reading.reader.spec)
-            for item in items:
-                if item.next() is None and item.last is not None:
-                    self._watch.see(item.last)
+        stored = [item.last for item in items if item.next() is None and item.last is not None]
+        fertile = any(reply.entities for item in items for reply in item.kept)
+        # With as many stored replies an earlier build was stopped, and the same command continues it.
+        self._watch = Watch(fertile or len(stored) >= FEW, reading.reader.spec)
+        for last in stored:
+            self._watch.see(last)
 
     def settled(self, item: Item[Chunk, Any]) -> None:
         """Record a finished chunk."""
         self._done += 1
         last = item.last
-        if last is not None and self._watch is not None:
+        if last is not None:
             self._watch.see(last)
         self._empty += last is None or last.entities == 0
         if self._done >= _TOLD:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.base.config.local_servers import spell_out
+from ketrag_fast.base.config.settings import prices_of
 from ketrag_fast.base.progress import Limited
 from ketrag_fast.errors import BackendError, Cancelled, ConfigError, DeadlineExceeded
 from ketrag_fast.models.spending import Account, SpendingLimit
@@ -114,15 +115,12 @@ class Models:
 
     def __init__(self, settings: Settings) -> None:
         self.limit = SpendingLimit(settings.limit_usd)
-        price = settings.llm_usd_per_million
-        price = settings.usd_per_million if price is None else price
-        # A limit without a price is an error when an endpoint is used, not when the index is opened.
-        self.account = Account(
-            price,
-            SpendingLimit() if price is None else self.limit,
-            usd_per_million_out=settings.llm_usd_per_million_out,
-        )
-        self._priced = price is not None or settings.limit_usd is None
+        prices = prices_of(settings.usd_per_million)
+        if prices is None:  # a limit without a price is an error when an endpoint is used, not on opening
+            self.account = Account()
+        else:
+            self.account = Account(prices.prompt, self.limit, usd_per_million_out=prices.reply)
+        self._priced = prices is not None or settings.limit_usd is None
         self._settings = settings
         self._lock = threading.Lock()
         self._opened: dict[str, _Opened] = {}

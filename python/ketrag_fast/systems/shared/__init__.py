@@ -159,7 +159,7 @@ VECTORS = Stage(
     "vectors",
     version=3,
     needs=_vector_stages,
-    settings=("embedder", "builtin_dim", "seed", "vector_format"),
+    settings=("embedder", "seed", "vector_format"),
     run=f"{_HERE}.vectors:run",
     variant=f"{_HERE}.vectors:completeness",
     unit="steps",
@@ -207,7 +207,7 @@ TITLE_VECTORS = Stage(
 )
 
 _SEARCHED = {"units": "passages"}
-PROPOSALS = ("ann", "ann_from", "seed")
+PROPOSALS = ("ann", "seed")
 """The settings of a stage that makes a graph for searching vectors."""
 
 
@@ -242,7 +242,7 @@ def search_over(
         reads=reads,
         arrays={"record": array("u8", ANY, optional=True)},
         proposes=(listed, stage, array_name),
-        large=None if size is None else (_SEARCHED.get(listed, listed), size, "ann_from"),
+        large=None if size is None else (_SEARCHED.get(listed, listed), size),
     )
 
 

@@ -1,6 +1,6 @@
 """hnswlib graphs over a model's vectors propose candidates, which the core scores exactly.
 
-Below `ann_from` vectors no graph is built, because the exact scan is as fast. The result depends on whether
+Below `ann.LARGE` vectors no graph is built, because the exact scan is as fast. The result depends on whether
 hnswlib is installed, so this is part of the fingerprint when it matters.
 """
 
@@ -12,15 +12,15 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ketrag_fast.base.config import Settings
-from ketrag_fast.models.ann import GRAPH, RECORD, choose, is_hnswlib_installed, write
+from ketrag_fast.models.ann import GRAPH, RECORD, choose, write
 from ketrag_fast.storage.arrays import RawFile
 from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.spec.stage import Made, StageContext, StageInputs
 
 
-def kind(count: int, settings: Settings, least: int) -> str:
+def kind(count: int, settings: Settings) -> str:
     """Return "hnsw" if `ann` is auto, hnswlib is installed and the list is large enough; else ""."""
-    if settings.ann != "auto" or choose(count, settings.ann, least, is_hnswlib_installed()) == "exact":
+    if settings.ann != "auto" or choose(count, settings.ann) == "exact":
         return ""
     return "hnsw"
 
@@ -31,7 +31,7 @@ def propose(inputs: StageInputs, stage: str, vectors: str, settings: Settings, c
         return {}
     arrays = inputs[stage]
     count, _ = listed_shape(arrays, vectors)
-    if not count or choose(count, settings.ann, settings.ann_from, is_hnswlib_installed()) == "exact":
+    if not count or choose(count, settings.ann) == "exact":
         return {}
     rows = arrays[vectors] if vectors in arrays else StoredVectors.of(arrays, vectors).decode()
     path, record = write(rows, context.scratch, settings.seed, context.report)
@@ -42,7 +42,7 @@ def kind_of_search(inputs: StageInputs, stage: str, vectors: str, settings: Sett
     """Return what determines the result of the stage in addition to its settings."""
     if "basis" in inputs["vectors"]:
         return ""
-    return kind(listed_shape(inputs[stage], vectors)[0], settings, settings.ann_from)
+    return kind(listed_shape(inputs[stage], vectors)[0], settings)
 
 
 def listed_shape(arrays: Mapping[str, NDArray[Any]], vectors: str) -> tuple[int, int]:

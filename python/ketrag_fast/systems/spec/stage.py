@@ -213,8 +213,8 @@ class Stage:
         proposes: for a graph that searches vectors: the name of their list (units, keywords, entities), and
             the stage and the array that hold them.
         embeds: (stage, packed texts) that it embeds in addition to the chunks, for cost estimates.
-        large: for a stage that searches vectors exactly without hnswlib: what they are the vectors of, their
-            named size, and the setting with the size from which a build recommends hnswlib.
+        large: for a stage that searches vectors exactly without hnswlib: what they are the vectors of, and
+            their named size. A build of very many recommends hnswlib.
         entity_graph: the arrays of an entity graph, which `ketrag bench` and `ketrag diff` compare.
         ahead: starts work on new documents while they are read, given settings and a folder.
 
@@ -248,7 +248,7 @@ class Stage:
     growth: float = 1.0
     proposes: tuple[str, str, str] | None = None
     embeds: tuple[tuple[str, str], ...] = ()
-    large: tuple[str, str, str] | None = None
+    large: tuple[str, str] | None = None
     entity_graph: EntityGraph | None = None
     ahead: Callable[[Settings, Path], Ahead] | str | None = field(default=None, repr=False)
 

@@ -2,8 +2,8 @@
 
 use super::view::Concepts as View;
 use crate::channels::{silent, Channel, Options, Query, Scratch};
-use crate::error::{Error, Result};
-use crate::g2cons::search::{ConceptIndex, Options as Search, Order};
+use crate::error::Result;
+use crate::g2cons::search::{ConceptIndex, Options as Search};
 use crate::generation::{once, Arrays, Parts};
 use crate::progress::Progress;
 use crate::search::render::Style;
@@ -17,22 +17,9 @@ pub struct Concepts<'a> {
     view: OnceLock<View<'a>>,
 }
 
-/// The number of edges that a search follows from its initial concepts.
-const DEPTH: usize = 2;
-
 impl<'a> Concepts<'a> {
     pub fn new(arrays: &'a Arrays) -> Self {
         Self { arrays, view: OnceLock::new() }
-    }
-
-    fn options(&self, options: &Options) -> Result<Search> {
-        let name = self.name();
-        Ok(Search { seeds: options.count(name, "seed_concepts")?, depth: DEPTH, order: self.order(options)? })
-    }
-
-    fn order(&self, options: &Options) -> Result<Order> {
-        let chosen = options.choice(self.name(), "concept_rerank", &Order::NAMES)?;
-        Order::by_name(chosen).ok_or_else(|| Error::Internal(format!("no order {chosen}")))
     }
 }
 
@@ -46,8 +33,8 @@ impl Channel for Concepts<'_> {
         vectors.or((!View::in_index(self.arrays)).then_some("the graph of concepts (stage concept_graph)"))
     }
 
-    fn check(&self, options: &Options, _alone: bool) -> Result<()> {
-        self.options(options).map(drop)
+    fn check(&self, _options: &Options, _alone: bool) -> Result<()> {
+        Ok(())
     }
 
     fn style(&self, _options: &Options, alone: bool) -> Result<Style> {
@@ -69,8 +56,7 @@ impl Channel for Concepts<'_> {
         }
         let index = concepts.index(query.parts.unit_vectors()?)?;
         let index = ConceptIndex { mask: query.mask, ..index };
-        let options = self.options(query.options)?;
-        let found = index.search(vector, options, wanted, Level::best(), scratch.of(), progress)?;
+        let found = index.search(vector, Search::default(), wanted, Level::best(), scratch.of(), progress)?;
         Ok(found.into_iter().map(|f| Scored { id: f.unit, score: f.score }).collect())
     }
 }

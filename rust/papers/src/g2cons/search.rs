@@ -1,5 +1,5 @@
-//! Local search over the graph of concepts (G2ConS). The concepts nearest to the query add their units, one
-//! concept after the other or in turns. Then the concepts that the graph reaches from them add their units,
+//! Local search over the graph of concepts (G2ConS). The concepts nearest to the query add their units in
+//! turns. Then the concepts that the graph reaches from them add their units,
 //! all together.
 
 use crate::error::{Error, Result};
@@ -27,26 +27,13 @@ pub struct ConceptIndex<'a> {
 pub struct Options {
     /// Number of concepts nearest to the query with which the search starts.
     pub seeds: usize,
-    /// Number of steps in the graph.
+    /// Number of edges that it follows from them.
     pub depth: usize,
-    pub order: Order,
 }
 
-/// The order of the units of the initial concepts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
-    /// All units of the nearest concept by cosine, then all units of the next concept, as in the paper.
-    Local,
-    /// The nearest remaining unit of each concept, then the next unit of each, and so on.
-    Turns,
-}
-
-impl Order {
-    pub const NAMES: [&'static str; 2] = ["local", "turns"];
-
-    pub fn by_name(name: &str) -> Option<Self> {
-        let place = Self::NAMES.iter().position(|known| *known == name)?;
-        Some([Self::Local, Self::Turns][place])
+impl Default for Options {
+    fn default() -> Self {
+        Self { seeds: 60, depth: 2 }
     }
 }
 
@@ -104,25 +91,10 @@ impl<'a> ConceptIndex<'a> {
         let seeds = vector::top_k(&concepts, self.codes, query, options.seeds, Filter::All, level, scoring)?;
         taken.clear();
         taken.resize(self.unit_vectors.len().div_ceil(64), 0);
-        let mut found = Vec::new();
-        let mut pool = Vec::new();
-        if options.order == Order::Turns {
-            found = self.in_turns(&seeds, query, wanted, level, taken, scoring, progress)?;
-        } else {
-            for seed in &seeds {
-                if found.len() >= wanted {
-                    break;
-                }
-                progress.check()?;
-                let own = self.units.row(seed.id as usize).iter().copied();
-                pool.extend(own.filter(|&unit| leaves(self.mask, unit) && insert(taken, unit)));
-                let left = wanted - found.len();
-                found.extend(self.best(&pool, query, left, seed.id, level, scoring)?);
-                pool.clear();
-            }
-        }
+        let mut found = self.in_turns(&seeds, query, wanted, level, taken, scoring, progress)?;
         if found.len() < wanted {
             let seeds: Vec<u32> = seeds.iter().map(|seed| seed.id).collect();
+            let mut pool = Vec::new();
             for concept in self.expanded(&seeds, options.depth, reached, progress)? {
                 let own = self.units.row(concept as usize).iter().copied();
                 pool.extend(own.filter(|&unit| leaves(self.mask, unit) && insert(taken, unit)));
@@ -226,7 +198,7 @@ mod tests {
     use crate::sparse::Csr;
 
     /// Concepts 0 and 1 are near the query; 2 and 3 follow 1 on a path.
-    fn search(order: Order, depth: usize, wanted: usize, query: f32) -> Vec<(u32, u32)> {
+    fn search(depth: usize, wanted: usize, query: f32) -> Vec<(u32, u32)> {
         let edges = Csr::from_rows(&[vec![], vec![2u32], vec![1, 3], vec![2]], 4).unwrap();
         let units = Csr::from_rows(&[vec![0u32, 1, 2], vec![1, 3], vec![3, 4, 5], vec![6]], 7).unwrap();
         let index = ConceptIndex {
@@ -237,25 +209,22 @@ mod tests {
             unit_vectors: Vectors::new(&[0.5, 0.9, 0.7, 0.1, 0.3, 0.6, 0.8], 1).unwrap().into(),
             mask: None,
         };
-        let options = Options { seeds: 2, depth, order };
+        let options = Options { seeds: 2, depth };
         let (level, scratch) = (Level::best(), &mut Scratch::default());
         let found = index.search(&[query], options, wanted, level, scratch, &Progress::none()).unwrap();
         found.iter().map(|one| (one.unit, one.concept)).collect()
     }
 
     #[test]
-    fn concepts_bring_their_units_in_order_or_in_turns() {
-        assert_eq!(search(Order::Local, 0, 9, 1.0), [(1, 0), (2, 0), (0, 0), (3, 1)]);
-        assert_eq!(search(Order::Turns, 0, 9, 1.0), [(1, 0), (3, 1), (2, 0), (0, 0)]);
-        for order in [Order::Local, Order::Turns] {
-            assert_eq!(search(order, 0, 2, 1.0), search(order, 0, 9, 1.0)[..2]);
-            assert_eq!(search(order, 2, 9, 0.0), []);
-        }
+    fn concepts_bring_their_units_in_turns() {
+        assert_eq!(search(0, 9, 1.0), [(1, 0), (3, 1), (2, 0), (0, 0)]);
+        assert_eq!(search(0, 2, 1.0), search(0, 9, 1.0)[..2]);
+        assert_eq!(search(2, 9, 0.0), []);
     }
 
     #[test]
     fn concepts_that_the_graph_reaches_bring_theirs_together() {
-        let reached = |depth| search(Order::Local, depth, 9, 1.0)[4..].to_vec();
+        let reached = |depth| search(depth, 9, 1.0)[4..].to_vec();
         assert_eq!(reached(1), [(5, TOGETHER), (4, TOGETHER)]);
         assert_eq!(reached(2), [(6, TOGETHER), (5, TOGETHER), (4, TOGETHER)]);
         assert_eq!(reached(3), reached(2));

@@ -6,8 +6,8 @@
 //! for tables. The rest of each share goes to the tables and remaining units of the first channel, and to the
 //! remaining units of the second.
 
+use crate::assemble::Recipe;
 use crate::assemble::{Join, Task};
-use crate::assemble::{Recipe, Rollover};
 use crate::channels::{Channel, Options, Printed, Room, Scratch, Section};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
@@ -101,9 +101,7 @@ fn one(task: &Task<'_, '_>, budget: u64, scratch: &mut Scratch, progress: &Progr
     let policy = task.query.policy;
     let others = first.units.iter().copied().filter(|&unit| !is_common(unit));
     room.tables -= costs.fill(others, room.tables, policy, &mut chosen)?;
-    if task.recipe.rollover() == Rollover::Last {
-        room.texts += room.tables;
-    }
+    room.texts += room.tables;
     let others: Vec<u32> = second.units.iter().copied().filter(|&unit| !is_common(unit)).collect();
     // A unit of the first channel that did not fit into its share may still fit into the second channel's
     // share.
@@ -239,8 +237,8 @@ fn alone(
     scratch: &mut Scratch,
     progress: &Progress,
 ) -> Result<Printed> {
-    let rollover = task.recipe.rollover() == Rollover::Last;
-    let room = Room { budgets: &[budget], units: task.most, without: &[], alone: true, joined, rollover };
+    let room =
+        Room { budgets: &[budget], units: task.most, without: &[], alone: true, joined, rollover: true };
     Ok(channel.print(task.query, &room, scratch, progress)?.pop().unwrap_or_default())
 }
 

@@ -108,7 +108,7 @@ def test_config_show(tmp_path: Path) -> None:
     _, out, _ = command("config", "show", cwd=tmp_path)
     rows = {line.split()[0]: line.split()[1:] for line in out.splitlines()}
     assert rows["core_ratio"] == ["0.0", "index"]
-    assert rows["max_df_ratio"] == ["none", "index"]
+    assert rows["sparse_model"] == ["none", "index"]
 
 
 def test_colour_only_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,7 +93,7 @@ def test_full_help_adds_the_other_shared_settings(tmp_path: Path) -> None:
     assert "--record" not in short and "--record FILE" in full
     assert "overlap=N" in full and "knn_k" not in full.partition("examples:")[0]
     assert "systems: default, ket-rag" in full and "presets: ket-rag:reference" in full
-    assert "ketrag config list {ket-rag,g2cons,noderag,cg-rag}" in full
+    assert "ketrag config list {ket-rag,g2cons,cg-rag}" in full
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_full_help_adds_the_other_shared_settings(tmp_path: Path) -> None:
         (("index", ".", "--system", "nodrag"), "did you mean noderag?"),
         (("index", ".", "--modes", "auto,wlk"), "did you mean walk?"),
         (("retrieve", "Who?", "--mode", "wlk"), "did you mean walk?"),
-        (("retrieve", "Who?", "-o", "fill_policy=skip_and_continu"), "did you mean skip_and_continue?"),
+        (("retrieve", "Who?", "-o", "refresh=alway"), "did you mean always?"),
         (("stats", "--progress", "jsn"), "did you mean json?"),
         (("config", "lst"), "did you mean list?"),
         (("config", "list", "nodrag"), "did you mean noderag?"),
@@ -161,7 +161,7 @@ def test_config_list_knows_presets_and_systems_without_settings(tmp_path: Path) 
     assert out == command("config", "list", "ket-rag", cwd=tmp_path)[1]
     code, out, err = command("config", "list", "default", cwd=tmp_path)
     assert (code, out) == (2, "")
-    assert "the system plain has no settings besides the shared ones" in err and "noderag" in err
+    assert "the system plain has no settings besides the shared ones" in err and "g2cons" in err
 
 
 def test_config_list(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_config_list(tmp_path: Path) -> None:
     assert set(rows) == set(catalogue())
     assert rows["core_ratio"] == {
         "name": "core_ratio",
-        "system": None,
+        "system": "ket-rag",
         "type": "number",
         "default": 0.8,
         "optional": False,
@@ -180,16 +180,16 @@ def test_config_list(tmp_path: Path) -> None:
         "concerns": "build",
         "help": catalogue()["core_ratio"].help,
     }
-    _, out, _ = command("config", "list", "noderag", cwd=tmp_path)
+    _, out, _ = command("config", "list", "g2cons", cwd=tmp_path)
     lines = out.splitlines()
     assert lines[0].split() == ["name", "type", "default", "range", "help"]
     assert {line.split()[0] for line in lines[1:]} == {
-        n for n, s in catalogue().items() if s.owner == "noderag"
+        n for n, s in catalogue().items() if s.owner == "g2cons"
     }
-    assert next(line for line in lines if line.startswith("max_attributes")).split()[1:4] == [
-        "integer",
-        "none",
-        "0..",
+    assert next(line for line in lines if line.startswith("theta_sem")).split()[1:4] == [
+        "number",
+        "0.65",
+        "-1..1",
     ]
 
 

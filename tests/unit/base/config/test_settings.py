@@ -29,7 +29,7 @@ from ketrag_fast.systems.registry import registry
         ({"chunk_tokens": 1.5}, "chunk_tokens: 1.5"),
         ({"core_ratio": 1.1}, "core_ratio: 1.1 is not a number from 0.0 to 1.0"),
         ({"core_ratio": float("nan")}, "core_ratio: nan"),
-        ({"max_df_ratio": -0.1}, "max_df_ratio: -0.1 is not a number or none"),
+        ({"deadline": -0.1}, "deadline: -0.1 is not a number or none"),
         ({"cut": "words"}, "cut: 'words' is not one of sentences, windows"),
         ({"cut": None}, "cut: None"),
         ({"system": ""}, "system is empty"),
@@ -44,10 +44,9 @@ def test_impossible_values_name_their_setting(values: dict[str, Any], message: s
 
 
 def test_zero_and_empty_are_values() -> None:
-    zero = Settings(core_ratio=0.0, knn_k=0, budget=0, threads=0, max_df_ratio=0.0, deadline=0, top=0)
+    zero = Settings(core_ratio=0.0, knn_k=0, budget=0, threads=0, deadline=0, top=0)
     assert zero.given == {
         "knn_k": 0,
-        "max_df_ratio": 0.0,
         "core_ratio": 0.0,
         "budget": 0,
         "top": 0,
@@ -58,9 +57,9 @@ def test_zero_and_empty_are_values() -> None:
         flags={"core_ratio": 0.0}, environment={"core_ratio": 0.5}, file={"knn_k": 0}, index={"knn_k": 4}
     )
     assert (layered.settings.core_ratio, layered.settings.knn_k) == (0.0, 0)
-    none = resolve(flags={"max_df_ratio": None}, index={"max_df_ratio": 0.5})
-    assert none.settings.max_df_ratio is None
-    assert none.differences == (("max_df_ratio", 0.5, None),)
+    none = resolve(flags={"sparse_model": None}, index={"sparse_model": "x"})
+    assert none.settings.sparse_model is None
+    assert none.differences == (("sparse_model", "x", None),)
 
 
 def test_each_source_goes_before_the_next() -> None:
@@ -111,14 +110,14 @@ def test_the_index_says_nothing_about_queries() -> None:
 def test_environment() -> None:
     environ = {
         "KETRAG_KNN_K": "0",
-        "KETRAG_MAX_DF_RATIO": "",
+        "KETRAG_DEADLINE": "",
         "KETRAG_OFFLINE": "yes",
         "KETRAG_INDEX": "x",
         "KETRAG_ENCODER_KERNEL": "portable",
         "KETRAG_CPU_WITHOUT": "amx",
         "PATH": "/",
     }
-    assert from_environment(environ) == {"knn_k": 0, "max_df_ratio": None, "offline": True}
+    assert from_environment(environ) == {"deadline": None, "knn_k": 0, "offline": True}
     with pytest.raises(ConfigError, match="KETRAG_KNN_K: knn_k is empty"):
         from_environment({"KETRAG_KNN_K": ""})
     with pytest.raises(ConfigError, match="KETRAG_CHUNK_TOKEN") as caught:
@@ -130,8 +129,8 @@ def test_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert from_file(None) == {}
     path = tmp_path / "ketrag.toml"
-    path.write_text('chunk-tokens = 150\nmax_df_ratio = "none"\n', "utf-8-sig")
-    assert from_file(None) == {"chunk_tokens": 150, "max_df_ratio": None}
+    path.write_text('chunk-tokens = 150\ndeadline = "none"\n', "utf-8-sig")
+    assert from_file(None) == {"chunk_tokens": 150, "deadline": None}
     for text, message in (
         ("x = ", "is not TOML"),
         ("chunk = 1", "unknown setting 'chunk'"),

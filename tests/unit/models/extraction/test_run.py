@@ -33,7 +33,7 @@ class Place:
         limit: Limited | None = None,
         **more: object,
     ) -> ReadingOutcome:
-        how = {name: more.pop(name) for name in ("on_barren", "retry_failed") if name in more}
+        how = {name: more.pop(name) for name in ("retry_failed",) if name in more}
         who = reader(model, **more)  # type: ignore[arg-type]
         with Journal(self.path) as journal:
             number = journal.reader(who.key, who.spec, who.identity).number
@@ -139,10 +139,8 @@ def test_ten_barren_chunks_at_the_start_stop_the_build(place: Place) -> None:
         place.read(model, 40)
     assert "too small" in str(caught.value.hint)
     assert len(model.asked) == 10
-    with pytest.raises(ExtractionError):  # known at once, without another call
-        place.read(model, 40)
-    assert len(model.asked) == 10
-    found = place.read(model, 40, on_barren="continue")
+    assert "continues anyway" in str(caught.value.hint)
+    found = place.read(model, 40)  # the same command again
     assert (found.read, found.barren, len(model.asked)) == (40, 40, 40)
 
 

@@ -34,7 +34,7 @@ def test_the_same_prompts_and_the_same_rows(tmp_path: Path) -> None:
     long = [f"line {i} " + "word " * 300 for i in range(20)]
     with Journal(file) as journal:
         number = journal.reader(who.key, who.spec, who.identity).number
-        reading = Reading(journal, who, number, on_barren="continue")
+        reading = Reading(journal, who, number)
         reading.read(chunks(6), Meter("replies", None))
         summaries = Summaries(reading)
         wanted = summarise_descriptions([(("A",), ["b", "a"]), (("A", "B"), ["q", "r"]), (("C",), long)])

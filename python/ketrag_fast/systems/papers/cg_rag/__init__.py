@@ -170,17 +170,6 @@ RECIPES = {
 }
 
 _SETTINGS: Mapping[str, Any] = {"mode": "cg-rag", "modes": "bm25,text,fused,walk,cg-rag"}
-_REFERENCE: Mapping[str, Any] = {
-    **_SETTINGS,
-    "chunk_tokens": 512,
-    "overlap": 0,
-    "split_level": 0,
-    "cut": "windows",
-    "lesegr_share": 0.75,
-    "lesegr_epsilon": 0.1,
-    "vector_format": "f32",
-}
-"""The paper. Chunks of 512 tokens, for models such as MiniLM; its 8,192 need models with longer inputs."""
 
 
 def describe(sizes: Sizes) -> Mapping[str, Any]:
@@ -209,7 +198,7 @@ SYSTEM = System(
     stages=(UNITS, WORDS, LINKS, TERMS, VECTORS, CITATIONS, CITATION_GRAPH),
     channels=CHANNELS,
     recipes=RECIPES,
-    presets={"cg-rag": _SETTINGS, "cg-rag:reference": _REFERENCE},
+    presets={"cg-rag": _SETTINGS},
     describe=describe,
     details=f"{_HERE}.inspection:details",
     inspect=f"{_HERE}.inspection:CitationGraph",

@@ -1,7 +1,7 @@
 """Training LeSeGR on questions with judged documents (CG-RAG); the only module that needs torch.
 
 The output of the network is added to the scores of LeSeGR and is 0 at first, so an untrained network ranks as
-`cg-rag:reference` does. Encoders are not changed.
+`cg-rag` does with the paper's numbers. Encoders are not changed.
 """
 
 from __future__ import annotations

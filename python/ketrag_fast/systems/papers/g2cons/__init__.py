@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.base.config.fields import setting
 from ketrag_fast.records import dataclass
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 class G2ConsSettings:
     """Defaults of the paper."""
 
-    concepts_per_chunk: int = setting(
-        50, "words of a chunk that become concepts, by TF-IDF", low=1, high=1_000_000
-    )
     theta_co: int = setting(
         3, "minimum number of chunks that two linked concepts share", low=0, high=2**32 - 1
     )
@@ -38,24 +35,6 @@ class G2ConsSettings:
         0.65, "minimum cosine of two linked concepts; -1 links all that co-occur", low=-1.0, high=1.0
     )
 
-
-@dataclass(frozen=True, kw_only=True)
-class G2ConsRules:
-    """Decisions in which the variants of G2ConS differ.
-
-    Attributes:
-        seed_concepts: number of concepts nearest to the query that a search starts from.
-        concept_rerank: order of the units of these concepts: in turns, or concept by concept.
-        g2cons_rollover: whether the texts get the budget that the tables leave.
-    """
-
-    seed_concepts: int = 60
-    concept_rerank: Literal["turns", "local"] = "turns"
-    g2cons_rollover: Literal["texts", "none"] = "texts"
-
-
-DEFAULT: Final = G2ConsRules()
-REFERENCE: Final = G2ConsRules(seed_concepts=25, concept_rerank="local", g2cons_rollover="none")
 
 _SETTINGS: Mapping[str, Any] = {
     "cut": "windows",
@@ -68,12 +47,6 @@ _SETTINGS: Mapping[str, Any] = {
     "kg_share": 0.6,
     "mode": "g2cons",
 }
-PRESETS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "g2cons": _SETTINGS,
-    "g2cons:reference": {**_SETTINGS, "vector_format": "f32"},
-}
-RULES: Final = {"g2cons": DEFAULT, "g2cons:reference": REFERENCE}
-
 
 _HERE = "ketrag_fast.systems.papers.g2cons"
 
@@ -88,7 +61,7 @@ CONCEPTS = Stage(
     "concepts",
     version=1,
     needs=_concept_stages,
-    settings=("concepts_per_chunk",),
+    settings=(),
     run=f"{_HERE}.concepts:run",
     unit="concepts",
     arrays={
@@ -170,7 +143,6 @@ RECIPES = {
         "query and of concepts that share chunks and meaning with these; units that both would print come "
         "first",
         join="vote",
-        rollover="g2cons_rollover",
     ),
 }
 
@@ -204,8 +176,7 @@ SYSTEM = System(
     ),
     channels=CHANNELS,
     recipes=RECIPES,
-    presets=PRESETS,
-    rules=RULES,
+    presets={"g2cons": _SETTINGS},
     choices={"core_selection": ("concept",)},
     inspect=f"{_HERE}.inspection:ConceptInspector",
 )

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import InternalError
+from ketrag_fast.models.extraction.settings import ExtractionSettings
 from ketrag_fast.systems.papers.g2cons import G2ConsSettings
 from ketrag_fast.systems.shared.rows import F32, U32, U64, csr, csr_out, lengths, strings, whole_chunks
 from ketrag_fast.systems.shared.vectors import decoded_sentences
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
+PER_CHUNK: Final = 50
+"""Number of terms of a chunk that become concepts, by TF-IDF, as in the paper."""
+
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
     """Return the concepts, ordered by the bytes of their terms."""
-    own = settings.of(G2ConsSettings)
     units, words = inputs["units"], inputs["words"]
     whole = whole_chunks(units)
     rows, counts = _words_of_chunks(inputs, whole)
@@ -24,7 +29,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         *rows,
         counts,
         vocabulary,
-        most=own.concepts_per_chunk,
+        most=PER_CHUNK,
         threads=context.threads,
         report=context.report,
     )
@@ -117,7 +122,7 @@ def select_core(inputs: StageInputs, settings: Settings, context: StageContext) 
     edges = csr(graph, "edges")
     ranks = _core.pagerank(*edges, graph["edge_weight"], threads=context.threads, report=context.report)
     chunks = len(inputs["units"]["chunk_document"])
-    count = _core.core_count(chunks, settings.core_ratio)
+    count = _core.core_count(chunks, settings.of(ExtractionSettings).core_ratio)
     rows = csr(concepts, "chunk_concepts")
     chosen = _core.select_by_concepts(*rows, ranks, count, report=context.report)
     return {"core": chosen, "concept_rank": ranks}

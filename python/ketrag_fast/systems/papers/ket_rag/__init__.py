@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ketrag_fast.base.config.fields import setting
+from ketrag_fast.models.extraction.settings import ExtractionSettings
 from ketrag_fast.records import dataclass
 from ketrag_fast.systems.shared import (
     CHUNK_VECTORS,
@@ -90,7 +91,6 @@ PRESETS: Final[Mapping[str, Mapping[str, Any]]] = {
         **_SETTINGS,
         "language": "english",
         "overlap": 100,
-        "oversize_policy": "drop",
         "vector_format": "f32",
     },
 }
@@ -98,13 +98,10 @@ RULES: Final = {"ket-rag": DEFAULT, "ket-rag:reference": REFERENCE}
 
 
 @dataclass(frozen=True, kw_only=True)
-class KetRagSettings:
-    """Defaults of Huang, Zhang, Xiao (2025)."""
+class KetRagSettings(ExtractionSettings):
+    """Defaults of Huang, Zhang, Xiao (2025). G2ConS and NodeRAG use those of extraction, too."""
 
     knn_k: int = setting(2, "neighbours of a unit in the KNN graph", low=0, high=10_000)
-    max_df_ratio: float | None = setting(
-        None, "ignore shared words that occur in more than this share of units", low=0.0, high=1.0
-    )
     core_selection: str = setting(
         "pagerank",
         "selection of core chunks: by PageRank, or uniformly at random",
@@ -190,8 +187,8 @@ KNN = Stage(
     version=1,
     needs=_knn_stages,
     settings=(
-        *("knn_k", "max_df_ratio", "core_unit", "words", "knn_repeats", "knn_zero"),
-        *("ann", "ann_from", "seed"),
+        *("knn_k", "core_unit", "words", "knn_repeats", "knn_zero"),
+        *("ann", "seed"),
     ),
     run=f"{_HERE}.knn:run",
     unit="chunks",
@@ -205,7 +202,7 @@ KNN = Stage(
         **graph("unit_graph", "knn_nodes", "knn_nodes", optional=True),
     },
     edges={"knn": ("graph_indices", 2)},
-    large=("chunks", "knn_nodes", "ann_from"),
+    large=("chunks", "knn_nodes"),
     seconds=lambda size: 3e-11 * size.get("chunks", 0) ** 2 * size.get("dimension", 256),
     growth=1.7,
 )

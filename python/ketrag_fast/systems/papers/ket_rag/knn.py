@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
 from ketrag_fast.kernels.vectors import top_k
-from ketrag_fast.models.ann import Floats, HnswGraph, choose, is_hnswlib_installed
+from ketrag_fast.models.ann import Floats, HnswGraph, choose
 from ketrag_fast.storage.vector_codes import StoredVectors
 from ketrag_fast.systems.papers.ket_rag import KetRagSettings, KetRules
 from ketrag_fast.systems.shared.hnsw_proposals import kind
@@ -39,14 +39,13 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
         *csr(words, name),
         count,
         lexical_k,
-        max_df_ratio=own.max_df_ratio,
         allow_zero=rules.knn_zero,
         threads=context.threads,
         report=context.report,
     )
     semantic_k = own.knn_k - lexical_k
     exclude = None if rules.knn_repeats else _rows(lexical)
-    if choose(len(nodes), settings.ann, settings.ann_from, is_hnswlib_installed()) == "hnsw":
+    if choose(len(nodes), settings.ann) == "hnsw":
         semantic, similarity = nearest_rows(nodes, semantic_k, exclude, settings.seed, context)
     else:
         semantic, similarity = _core.cosine_knn(
@@ -66,7 +65,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
 def kind_of_graph(inputs: StageInputs, settings: Settings, _: StageContext) -> str:
     """Return the variant of the stage: whether hnswlib is used."""
     nodes = _nodes(inputs, settings.of(KetRules).core_unit == "subchunk")
-    return kind(len(nodes), settings, settings.ann_from)
+    return kind(len(nodes), settings)
 
 
 def _nodes(inputs: StageInputs, of_units: bool) -> StoredVectors:
@@ -172,8 +171,8 @@ def select_at_random(inputs: StageInputs, settings: Settings, context: StageCont
 def core_count(nodes: int, settings: Settings) -> int:
     """Return the number of core nodes."""
     if settings.of(KetRules).core_rounding == "down":
-        return int(nodes * settings.core_ratio)
-    return _core.core_count(nodes, settings.core_ratio)
+        return int(nodes * settings.of(KetRagSettings).core_ratio)
+    return _core.core_count(nodes, settings.of(KetRagSettings).core_ratio)
 
 
 def core_chunks(core: NDArray[np.uint32], inputs: StageInputs, settings: Settings) -> dict[str, NDArray[Any]]:

@@ -30,10 +30,7 @@ from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 PUNKT = Path("tokenizers", "punkt_tab", "english")
 PUNKT_FILES = ("abbrev_types.txt", "collocations.tab", "sent_starters.txt", "ortho_context.tab")
 STOP_WORDS = Path("corpora", "stopwords", "english")
-_HINT = (
-    "`python -m nltk.downloader punkt_tab stopwords` installs them; -o nltk_data=FOLDER or $NLTK_DATA "
-    "names another folder"
-)
+_HINT = "`python -m nltk.downloader punkt_tab stopwords` installs them; $NLTK_DATA names another folder"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +42,13 @@ class NltkData:
     digest: str
 
 
-def find(given: str | None) -> Path:
-    """Return the given folder, or the first of NLTK's usual folders that has all files.
+def find() -> Path:
+    """Return the first of NLTK's usual folders that has all files.
 
-    Raises BackendMissing with the names of missing files.
+    Raises BackendMissing if there is none.
     """
-    if given is not None:
-        folder = Path(given).expanduser()
-        lacking = _lacking(folder)
-        if lacking:
-            raise BackendMissing(f"{folder} lacks {', '.join(lacking)} of NLTK's data", hint=_HINT)
-        return folder
     for folder in _places():
-        if not _lacking(folder):
+        if all(file.is_file() for file in _files(folder)):
             return folder
     raise BackendMissing(
         "ket-rag:reference needs NLTK's punkt_tab and stopwords (English), which are in none of its usual "
@@ -66,20 +57,20 @@ def find(given: str | None) -> Path:
     )
 
 
-def digest(given: str | None) -> str:
+def digest() -> str:
     """Return a hash of the content of the files."""
-    folder = find(given)
+    folder = find()
     state = hashlib.sha256()
     for file in _files(folder):
         state.update(hashlib.sha256(file.read_bytes()).digest())
     return state.hexdigest()
 
 
-def load(given: str | None) -> NltkData:
+def load() -> NltkData:
     """Load the data. Raises BackendMissing if files are missing, InputError if they are invalid."""
-    folder = find(given)
+    folder = find()
     *parameters, words = map(_read, _files(folder))
-    return NltkData(_core.Punkt(*parameters), tuple(words.split()), digest(given))
+    return NltkData(_core.Punkt(*parameters), tuple(words.split()), digest())
 
 
 def _read(path: Path) -> str:
@@ -91,10 +82,6 @@ def _read(path: Path) -> str:
 
 def _files(folder: Path) -> list[Path]:
     return [*(folder / PUNKT / name for name in PUNKT_FILES), folder / STOP_WORDS]
-
-
-def _lacking(folder: Path) -> list[str]:
-    return [file.relative_to(folder).as_posix() for file in _files(folder) if not file.is_file()]
 
 
 def _places() -> list[Path]:
@@ -111,7 +98,7 @@ Arrays = dict[str, NDArray[Any]]
 
 def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
     """Return a hash of NLTK's data, because their content may change while the folder stays the same."""
-    return digest(settings.nltk_data)
+    return digest()
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
@@ -121,7 +108,7 @@ def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outpu
     heads = (titles[document] for document in units["unit_document"].tolist())
     bodies = unpack(*strings(units, "unit_texts"))
     texts = [f"{head}\n{text}" if head else text for head, text in zip(heads, bodies, strict=True)]
-    data = load(settings.nltk_data)
+    data = load()
     found = {**cooccurrence(data, texts, context), **keywords(data, texts, context)}
     sentences, vocabulary = strings(found, "keyword_texts"), strings(words, "vocabulary")
     known = word_rows(sentences, vocabulary, settings.language, languages_of(words), context.threads)[:2]

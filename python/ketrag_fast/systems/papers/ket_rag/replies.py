@@ -17,6 +17,7 @@ from ketrag_fast.base.config import Settings
 from ketrag_fast.kernels.text import pack
 from ketrag_fast.models.extraction.parse import PARSER
 from ketrag_fast.models.extraction.run import Reading, write_recording
+from ketrag_fast.systems.papers.ket_rag import KetRagSettings
 from ketrag_fast.systems.shared.core_chunks import core_chunks, reading_of
 from ketrag_fast.systems.shared.rows import strings_out
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
@@ -40,8 +41,9 @@ def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
             parts = (row.turn, row.attempt, row.finish, row.verdict, len(row.text))
             state.update(repr(parts).encode() + row.text.encode("utf-8", "replace"))
     state.update(repr(_numbers(reading)).encode())
-    if settings.record is not None:
-        write_recording(Path(settings.record), reading, chunks)
+    record = settings.of(KetRagSettings).record
+    if record is not None:
+        write_recording(Path(record), reading, chunks)
     return state.hexdigest()
 
 

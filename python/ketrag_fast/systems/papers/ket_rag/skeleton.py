@@ -15,6 +15,7 @@ from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import ConfigError
 from ketrag_fast.kernels.text import count_tokens, pack, unpack
 from ketrag_fast.models.extraction.summaries import Summaries, Summary, summarise_descriptions, summary_of
+from ketrag_fast.systems.papers.ket_rag import KetRagSettings
 from ketrag_fast.systems.shared.core_chunks import reading_of
 from ketrag_fast.systems.shared.rows import F32, strings, strings_out, word_rows
 from ketrag_fast.systems.shared.stored_rows import languages_of
@@ -29,7 +30,7 @@ _KEPT = "skeleton"
 
 def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
     """Have the model write missing summaries, and return a hash of all summaries; "" without a model."""
-    if settings.summaries == "joined":
+    if settings.of(KetRagSettings).summaries == "joined":
         return ""
     reading = reading_of(context)
     found = _lines(inputs, settings, context)
@@ -43,7 +44,7 @@ def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
     """Return the skeleton. It depends on the replies and their texts, not on the order of arrival."""
-    if settings.summaries == "joined":
+    if settings.of(KetRagSettings).summaries == "joined":
         return _fold(inputs, settings, context, JOINED)
     found: Lines = reading_of(context).scratch.pop(_KEPT)
     made, several = dict(found.folded), dict(zip(found.places, found.items, strict=True))

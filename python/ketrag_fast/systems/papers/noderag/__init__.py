@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from ketrag_fast.base.config.fields import setting
 from ketrag_fast.records import dataclass
 from ketrag_fast.systems.shared import CHUNK_VECTORS, UNITS, VECTORS, WORDS, has_model
 from ketrag_fast.systems.spec.arrays import ANY, Sizes, array, codes, graph, strings
@@ -69,25 +68,10 @@ PRESETS: Final[Mapping[str, Mapping[str, Any]]] = {
     "noderag:reference": {
         **_SETTINGS,
         "language": "english",
-        "oversize_policy": "drop",
         "vector_format": "f32",
     },
 }
 RULES: Final = {"noderag": DEFAULT, "noderag:reference": REFERENCE}
-
-
-@dataclass(frozen=True, kw_only=True)
-class NodeRagSettings:
-    """How many texts are generated, and by what."""
-
-    max_attributes: int | None = setting(
-        None, "maximum number of entities with an attribute, by betweenness", low=0
-    )
-    generated_texts: Literal["auto", "rules"] = setting(
-        "auto",
-        "attributes and high-level elements: by the LLM if there is one, or always assembled from units",
-        topic="reading",
-    )
 
 
 _HERE = "ketrag_fast.systems.papers.noderag"
@@ -150,7 +134,7 @@ IMPORTANCE = Stage(
     "noderag_importance",
     version=1,
     needs=("noderag_graph",),
-    settings=("entity_rounding", "max_attributes", "seed"),
+    settings=("entity_rounding", "seed"),
     run=f"{_HERE}.graph:important_entities",
     unit="nodes",
     reads=True,
@@ -165,7 +149,7 @@ ATTRIBUTES = Stage(
     "noderag_attributes",
     version=1,
     needs=("noderag_graph", "noderag_importance"),
-    settings=("generated_texts", "encoding"),
+    settings=("encoding",),
     run=f"{_HERE}.attributes:run",
     unit="entities",
     look=f"{_HERE}.attributes:look",
@@ -193,7 +177,7 @@ ELEMENTS = Stage(
     "noderag_elements",
     version=1,
     needs=("noderag_graph", "noderag_attributes", "noderag_communities"),
-    settings=("generated_texts", "encoding"),
+    settings=("encoding",),
     run=f"{_HERE}.communities:elements",
     unit="communities",
     look=f"{_HERE}.communities:look",
@@ -305,7 +289,6 @@ SYSTEM = System(
             order=3,
         ),
     ),
-    settings=NodeRagSettings,
     stages=(
         UNITS,
         WORDS,

@@ -23,7 +23,7 @@ _KEPT: Final = "attributes"
 
 def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
     """Generate missing attributes with the LLM, and return a hash of all attributes."""
-    writer = writer_of(settings, context)
+    writer = writer_of(context)
     if writer is None:
         return "by rule"
     said = statements(inputs, settings.encoding, context)

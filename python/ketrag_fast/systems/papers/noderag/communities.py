@@ -82,7 +82,7 @@ def leiden(first: NDArray[np.int64], second: NDArray[np.int64], nodes: int, seed
 
 def look(inputs: StageInputs, settings: Settings, context: StageContext) -> str:
     """Generate missing descriptions of communities with the LLM, and return a hash of all descriptions."""
-    writer = writer_of(settings, context)
+    writer = writer_of(context)
     if writer is None:
         return "by rule"
     said = statements(inputs, settings.encoding, context)

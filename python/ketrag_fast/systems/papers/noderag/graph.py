@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
 from ketrag_fast.kernels.text import pack, unpack
-from ketrag_fast.systems.papers.noderag import NodeRagSettings, NodeRules
+from ketrag_fast.systems.papers.noderag import NodeRules
 from ketrag_fast.systems.papers.noderag.units import key_of
 from ketrag_fast.systems.shared.rows import csr, csr_out, strings, strings_out
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
@@ -172,7 +172,6 @@ LEAST_MENTIONS = 2
 def important_entities(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:
     """Return the important entities in id order, with their scores."""
     nearest = settings.of(NodeRules).entity_rounding == "nearest"
-    most = settings.of(NodeRagSettings).max_attributes
     graph = inputs["noderag_graph"]
     edges = csr(graph, "mentions")
     nodes, units = len(edges[0]) - 1, len(graph["unit_weight"])
@@ -188,9 +187,6 @@ def important_entities(inputs: StageInputs, settings: Settings, context: StageCo
     chosen = (levels[place] >= least) | (between[place] > mean * whole)
     chosen &= entities >= LEAST_MENTIONS
     important = np.flatnonzero(chosen)
-    if most is not None and len(important) > most:
-        strongest = np.lexsort((important, -between[place][important]))[:most]
-        important = np.sort(important[strongest])
     return {
         "important": important.astype(np.uint32),
         "core_number": levels.astype(np.uint32),

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from ketrag_fast.base.config import Settings
 from ketrag_fast.models.extraction.parse import read_json
 from ketrag_fast.models.extraction.prompt import PromptOptions
 from ketrag_fast.models.extraction.records import MAX_NAME, clean
 from ketrag_fast.models.extraction.run import Reading
 from ketrag_fast.models.tasks.task import Item, ParsedReply, S, Task, V, object_schema
 from ketrag_fast.records import dataclass
-from ketrag_fast.systems.papers.noderag import NodeRagSettings
 from ketrag_fast.systems.spec.stage import StageContext
 
 TOKENS: Final = 400
@@ -138,11 +136,10 @@ class DescriptionWriter:
         return clean(value)[: TOKENS * _CHARACTERS]
 
 
-def writer_of(settings: Settings, context: StageContext) -> DescriptionWriter | None:
+def writer_of(context: StageContext) -> DescriptionWriter | None:
     """Return the writer, or None if texts are assembled without an LLM."""
     reading = context.reading
-    by_rules = settings.of(NodeRagSettings).generated_texts == "rules"
-    if reading is None or by_rules or not reading.reader.grounded:
+    if reading is None or not reading.reader.grounded:
         return None
     return DescriptionWriter(reading)
 
