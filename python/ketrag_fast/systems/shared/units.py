@@ -16,6 +16,7 @@ from ketrag_fast.storage.array_spool import ArraySpool, scratch_folder
 from ketrag_fast.systems.shared.cutting import Locators, Report, cut_rows, locations
 from ketrag_fast.systems.shared.row_reuse import Changes, dense_of, rows_of, strings_of
 from ketrag_fast.systems.shared.rows import U32, Arrays, offsets_of, strings, strings_out
+from ketrag_fast.systems.shared.unit_arrays import SIZES, count_rows, row_arrays
 from ketrag_fast.systems.spec.documents import Documents
 from ketrag_fast.systems.spec.stage import Earlier, Outputs, StageContext, StageInputs
 from ketrag_fast.types.locations import Locator
@@ -100,27 +101,9 @@ def cut_documents(
 class JoinedUnits:
     """The arrays of documents that were cut in blocks, one after another in a spool."""
 
-    _NUMBERED: Final = {
-        "chunk_document": "rows",
-        "unit_chunk": "chunks",
-        "unit_document": "rows",
-        "sent_chunk": "chunks",
-        "sent_unit": "units",
-    }
-    """Arrays of numbers, and what they number."""
-    _STRINGS: Final = (
-        "document_ids",
-        "document_titles",
-        "document_gaps",
-        "unit_texts",
-        "unit_before",
-        "unit_after",
-        "document_metadata",
-    )
-
     def __init__(self, spool: ArraySpool) -> None:
         self._spool = spool
-        self._sizes = dict.fromkeys(("documents", "rows", "chunks", "units"), 0)
+        self._sizes, self._documents = dict.fromkeys(SIZES, 0), 0
         self._bytes: dict[str, int] = {}
         self._begun: set[str] = set()
         self._locators: Locators = []
@@ -129,25 +112,23 @@ class JoinedUnits:
 
     def add(self, block: Outputs, locators: Locators) -> None:
         """Append the arrays of one block."""
-        sizes, rows = self._sizes, len(block["document_ids_offsets"]) - 1
+        before, rows = dict(self._sizes), len(block["document_ids_offsets"]) - 1
+        for size in SIZES:
+            own = row_arrays(size)
+            for name in own.texts:
+                self._append_strings(name, *strings(block, name))
+            for name, of in own.numbered.items():
+                self._spool.append(name, block[name] + np.uint32(before[of]))
+            for name in own.dense:
+                self._spool.append(name, block[name])
+            self._sizes[size] += count_rows(block, size)
         self._has_metadata |= "document_metadata_blob" in block
-        block = {**block, **strings_out("document_metadata", _metadata_of(block, rows))}
-        for name in self._STRINGS:
-            self._append_strings(name, *strings(block, name))
-        for name, of in self._NUMBERED.items():
-            self._spool.append(name, block[name] + np.uint32(sizes[of]))
-        for name in ("chunk_bytes", "chunk_tokens", "unit_bytes", "unit_span", "unit_tokens", "unit_keys"):
-            self._spool.append(name, block[name])
+        self._append_strings("document_metadata", *_metadata_of(block, rows))
         self._has_lines |= "unit_lines" in block
         self._spool.append("unit_lines", lines_of(block))
-        for name in ("sent_bytes", "sent_title"):
-            self._spool.append(name, block[name])
-        self._append_offsets("chunk_units", block["chunk_units"], sizes["units"])
-        self._locators += [(sizes["rows"] + row, marks) for row, marks in locators if marks]
-        sizes["documents"] += int(block["document_count"][0])
-        sizes["rows"] += rows
-        sizes["chunks"] += len(block["chunk_document"])
-        sizes["units"] += len(block["unit_chunk"])
+        self._append_offsets("chunk_units", block["chunk_units"], before["units"])
+        self._locators += [(before["documents"] + row, marks) for row, marks in locators if marks]
+        self._documents += int(block["document_count"][0])
 
     def _append_strings(self, name: str, blob: NDArray[np.uint8], offsets: NDArray[np.uint64]) -> None:
         before = self._bytes.get(name, 0)
@@ -170,8 +151,8 @@ class JoinedUnits:
             del arrays["unit_lines"]
         return {
             **arrays,
-            "document_count": np.array([self._sizes["documents"]], np.uint64),
-            **pack_locators(self._locators, self._sizes["rows"]),
+            "document_count": np.array([self._documents], np.uint64),
+            **pack_locators(self._locators, self._sizes["documents"]),
         }
 
 
@@ -206,47 +187,34 @@ def update_units(new: Arrays, earlier: Earlier, hashes: NDArray[np.uint8]) -> di
     """Return the arrays of all documents from the published ones and those of the new documents."""
     before = earlier.arrays
     changes = Changes(before, new, earlier.row)
-
-    def dense(rows: U32, *names: str) -> dict[str, NDArray[Any]]:
-        return {name: dense_of(before[name], new[name], rows) for name in names}
-
-    def packed(rows: U32, *names: str) -> dict[str, NDArray[Any]]:
-        made: dict[str, NDArray[Any]] = {}
-        for name in names:
+    documents, chunks, units = changes.documents, changes.chunks, changes.units
+    orders = dict(zip(SIZES, (documents, chunks, units, changes.sentences), strict=True))
+    made: dict[str, NDArray[Any]] = {}
+    for size, rows in orders.items():
+        own = row_arrays(size)
+        made |= {name: dense_of(before[name], new[name], rows) for name in own.dense}
+        for name, of in own.numbered.items():
+            made[name] = _renumber(before[name], new[name], rows, orders[of], count_rows(before, of))
+        for name in own.texts:
             made |= strings_out(name, strings_of(strings(before, name), strings(new, name), rows))
-        return made
-
-    def moved(name: str, rows: U32, over: U32, count: int) -> U32:
-        """Numbers of rows of another kind, of which there were `count`; now they come in the order `over`."""
-        joined: U32 = before[name]
-        if len(new[name]):
-            joined = np.concatenate([joined, new[name] + np.uint32(count)])
-        place = np.empty(int(over.max()) + 1 if len(over) else 0, np.uint32)
-        place[over] = np.arange(len(over), dtype=np.uint32)
-        found: U32 = place[joined[rows]]
-        return found
-
-    documents, chunks, units, sentences = changes.documents, changes.chunks, changes.units, changes.sentences
-    counts = len(before["document_ids_offsets"]) - 1, len(before["chunk_document"]), len(before["unit_chunk"])
-    unit_chunk = moved("unit_chunk", units, chunks, counts[1])
     return {
+        **made,
         "document_count": np.array([len(hashes)], np.uint64),
         "document_hashes": hashes,
-        **packed(documents, "document_ids", "document_titles", "document_gaps"),
-        "chunk_document": moved("chunk_document", chunks, documents, counts[0]),
-        **dense(chunks, "chunk_bytes", "chunk_tokens"),
-        "chunk_units": offsets_of(unit_chunk, len(chunks)),
-        "unit_chunk": unit_chunk,
-        "unit_document": moved("unit_document", units, documents, counts[0]),
-        **dense(units, "unit_bytes", "unit_span", "unit_tokens", "unit_keys"),
-        **packed(units, "unit_texts", "unit_before", "unit_after"),
+        "chunk_units": offsets_of(made["unit_chunk"], len(chunks)),
         **_update_lines(before, new, units),
-        "sent_chunk": moved("sent_chunk", sentences, chunks, counts[1]),
-        "sent_unit": moved("sent_unit", sentences, units, counts[2]),
-        **dense(sentences, "sent_bytes", "sent_title"),
         **_update_locators(before, new, documents),
         **_update_metadata(before, new, documents),
     }
+
+
+def _renumber(before: U32, new: U32, rows: U32, over: U32, count: int) -> U32:
+    """Return numbers of rows of another kind, of which there were `count`, in their new order `over`."""
+    joined = np.concatenate([before, new + np.uint32(count)]) if len(new) else before
+    place = np.empty(int(over.max()) + 1 if len(over) else 0, np.uint32)
+    place[over] = np.arange(len(over), dtype=np.uint32)
+    found: U32 = place[joined[rows]]
+    return found
 
 
 def lines_of(units: Arrays) -> NDArray[np.uint32]:
