@@ -132,6 +132,15 @@ def test_imports_point_downwards(module: str) -> None:
     assert not wrong, f"{module} must not import {', '.join(wrong)}"
 
 
+def test_the_server_imports_nothing_of_the_command() -> None:
+    """Not even text for a terminal: `apps.visible` has what both print."""
+    server = {name: targets for name, targets in graph().items() if name.startswith("apps.server")}
+    assert server
+    assert not [
+        (name, one) for name, targets in server.items() for one in targets if one.startswith("apps.cli")
+    ]
+
+
 def test_no_module_imports_one_that_imports_it() -> None:
     waiting = {name: set(targets) & modules().keys() for name, targets in graph().items()}
     while waiting:

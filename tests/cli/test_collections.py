@@ -72,7 +72,7 @@ def test_without_a_name_a_search_uses_all(sources: Path) -> None:
     assert "walrus" in run(elsewhere, "get", str(sources / "work" / "a.md"))
     assert "[work] " in run(elsewhere, "retrieve", "whale ship")
     assert "2 collections" in run(elsewhere, "stats", code=4)
-    assert "one collection" in run(elsewhere, "describe", "x", "-c", "notes,work", code=2)
+    assert "one collection" in run(elsewhere, "annotate", "x", "-c", "notes,work", code=2)
     run(sources / "notes", "index", "a.md")
     assert "[" not in run(sources / "notes", "search", "zeppelin"), "./.ketrag comes first"
 
@@ -106,8 +106,8 @@ def test_ages() -> None:
 
 def test_descriptions_come_with_hits_and_survive(sources: Path) -> None:
     run(sources, "index", "notes")
-    assert run(sources, "describe", "notes/inner", "second thoughts").split("  ")[1] == "second thoughts\n"
-    run(sources, "describe", "all that I know")
+    assert run(sources, "annotate", "notes/inner", "second thoughts").split("  ")[1] == "second thoughts\n"
+    run(sources, "annotate", "all that I know")
     assert "second thoughts" in run(sources, "search", "zeppelin whale")
     hits = json.loads(run(sources, "search", "zeppelin", "--json"))["hits"]
     assert {hit["document"]: hit.get("description") for hit in hits} == {
@@ -116,7 +116,7 @@ def test_descriptions_come_with_hits_and_survive(sources: Path) -> None:
     }
     run(sources, "index", "--rebuild")
     run(sources, "bundle", "file", "-i", ".ketrag")
-    run(sources, "unbundle", "file", "-i", "copy")
+    run(sources, "import", "bundle", "file", "-i", "copy")
     for index in (".ketrag", "copy"):
         with Index.open(sources / index) as opened:
             assert opened.descriptions() == {
@@ -124,12 +124,12 @@ def test_descriptions_come_with_hits_and_survive(sources: Path) -> None:
                 str(sources / "notes" / "inner"): "second thoughts",
             }
             assert opened.search("second whale")[0].description == "second thoughts"
-    run(sources, "describe", "notes/inner", "--remove")
-    assert run(sources, "describe") == "(all)  all that I know\n"
-    assert "is not in the index" in run(sources, "describe", "work", "x", code=1)
-    assert "quotes" in run(sources, "describe", "notes", "two", "words", code=2)
+    run(sources, "annotate", "notes/inner", "--remove")
+    assert run(sources, "annotate") == "(all)  all that I know\n"
+    assert "is not in the index" in run(sources, "annotate", "work", "x", code=1)
+    assert "quotes" in run(sources, "annotate", "notes", "two", "words", code=2)
     with Index.open(sources / ".ketrag") as opened:
         with pytest.raises(InputError):
-            opened.describe("x" * 501)
+            opened.annotate("x" * 501)
         with pytest.raises(UnknownName):
-            opened.describe("x", sources / "work")
+            opened.annotate("x", sources / "work")

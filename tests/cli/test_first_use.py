@@ -76,7 +76,7 @@ def test_a_folder_without_documents_is_noticed_by_an_estimate(folder: Path) -> N
     assert "no document found" not in command("estimate", "notes", cwd=folder).err
 
 
-@pytest.mark.parametrize("argv", [("eval",), ("bench", "systems"), ("train", "cg-rag")])
+@pytest.mark.parametrize("argv", [("eval",), ("bench", "systems"), ("bench", "train", "cg-rag")])
 def test_a_folder_without_questions_is_no_data_set(folder: Path, argv: tuple[str, ...]) -> None:
     done = command(*argv, "notes", cwd=folder)
     assert done.code == 1

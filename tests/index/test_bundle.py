@@ -23,7 +23,7 @@ def made(tmp_path: Path) -> Path:
 
 
 def test_what_is_carried_is_the_same_index(made: Path, tmp_path: Path) -> None:
-    assert main(["unbundle", str(made), "-i", str(tmp_path / "far" / "away")]) == 0
+    assert main(["import", "bundle", str(made), "-i", str(tmp_path / "far" / "away")]) == 0
     with Index.open(tmp_path / "ix") as here, Index.open(tmp_path / "far" / "away") as there:
         assert here.digest == there.digest
         assert here.retrieve("which harbour froze").text == there.retrieve("which harbour froze").text

@@ -42,7 +42,7 @@ def test_equal_indexes_do_not_differ(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert found.same
     assert not (found.documents or found.entities or found.relations or found.rankings or found.stages)
     assert (found.settings, found.models, found.sizes, found.questions) == ((), (), (), 1)
-    assert main(["diff", str(one), str(other)]) == 0
+    assert main(["bench", "diff", str(one), str(other)]) == 0
     assert capsys.readouterr().out == "the indexes are equal byte for byte\n"
 
 
@@ -95,7 +95,16 @@ def test_generations_of_one_index(tmp_path: Path, capsys: pytest.CaptureFixture[
     file = tmp_path / "q.jsonl"
     questions = ["Who trusted Frank Wild?", "Where was Fridtjof Nansen born?"]
     file.write_text("".join(json.dumps({"_id": str(n), "text": q}) + "\n" for n, q in enumerate(questions)))
-    argv = ["diff", str(place / "gen-000001"), str(place), "--questions", str(file), "--mode", "bm25"]
+    argv = [
+        "bench",
+        "diff",
+        str(place / "gen-000001"),
+        str(place),
+        "--questions",
+        str(file),
+        "--mode",
+        "bm25",
+    ]
     assert main(argv) == 0
     out = capsys.readouterr().out
     assert "documents: 0 added, 1 removed, 0 changed\n  - wild\n" in out
@@ -121,9 +130,9 @@ def test_what_cannot_be_compared(tmp_path: Path, capsys: pytest.CaptureFixture[s
         diff(one, tmp_path / "nothing")
     with pytest.raises(ModeUnavailable):
         diff(one, one, questions=["Who?"], settings=Settings(mode="ket"))
-    assert main(["diff", str(one), str(one), "--questions", str(tmp_path / "no")]) == 1
+    assert main(["bench", "diff", str(one), str(one), "--questions", str(tmp_path / "no")]) == 1
     (tmp_path / "bad").write_text("no json\n")
-    assert main(["diff", str(one), str(one), "--questions", str(tmp_path / "bad")]) == 1
+    assert main(["bench", "diff", str(one), str(one), "--questions", str(tmp_path / "bad")]) == 1
     assert "line 1 is not JSON" in capsys.readouterr().err
     with pytest.raises(ConfigError):
         diff(one, one, settings=Settings(chunk_tokens=50))

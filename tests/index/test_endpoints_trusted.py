@@ -51,7 +51,7 @@ def foreign(tmp_path: Path, server: Endpoint, monkeypatch: pytest.MonkeyPatch) -
     assert main(["bundle", "-i", str(tmp_path / "theirs"), str(tmp_path / "file")]) == 0
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state of the user"))
     monkeypatch.setenv("KETRAG_OPENAI_API_KEY", KEY)
-    assert main(["unbundle", str(tmp_path / "file"), "-i", str(tmp_path / "mine")]) == 0
+    assert main(["import", "bundle", str(tmp_path / "file"), "-i", str(tmp_path / "mine")]) == 0
     clear(server)
     return tmp_path / "mine"
 
@@ -270,8 +270,8 @@ def test_commands_say_where_queries_would_go(
     foreign: Path, server: Endpoint, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     capsys.readouterr()
-    for words in (["stats"], ["doctor"], ["trust"], ["unbundle", str(tmp_path / "file")]):
-        place = tmp_path / "other" if words[0] == "unbundle" else foreign
+    for words in (["stats"], ["doctor"], ["trust"], ["import", "bundle", str(tmp_path / "file")]):
+        place = tmp_path / "other" if words[0] == "import" else foreign
         assert main([*words, "-i", str(place)]) == 0
         said = capsys.readouterr().out
         assert server.url in said and "not confirmed" in said, words

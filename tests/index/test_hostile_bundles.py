@@ -52,7 +52,7 @@ def test_each_is_refused_with_a_typed_error_and_leaves_nothing(
         except BaseException as error:  # noqa: BLE001 - of any kind, it is the finding
             wrong[name] = repr(error)
         try:
-            code: object = main(["unbundle", str(file), "-i", str(place / "ix")])
+            code: object = main(["import", "bundle", str(file), "-i", str(place / "ix")])
         except BaseException as error:  # noqa: BLE001
             code = repr(error)
         if code not in (1, 2, 3, 4) or "Traceback" in capsys.readouterr().err:

@@ -184,7 +184,7 @@ def test_a_merge_takes_the_confirmed_sources_of_its_parts(home: Path, foreign: P
 def test_an_unbundled_index_names_sources_that_are_not_read(home: Path, tmp_path: Path) -> None:
     Index.build(home / "private", home / "index").close()
     assert main(["bundle", "-i", str(home / "index"), str(tmp_path / "file")]) == 0
-    assert main(["unbundle", str(tmp_path / "file"), "-i", str(home / "mine")]) == 0
+    assert main(["import", "bundle", str(tmp_path / "file"), "-i", str(home / "mine")]) == 0
     (home / "private" / "key.md").write_text(f"# Vault\n\n{SECRET}\n")
     assert main(["index", "-i", str(home / "mine")]) == 3
     assert not has_secret(home / "mine")

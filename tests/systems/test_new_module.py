@@ -65,7 +65,7 @@ def test_a_module_is_a_system(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 @pytest.mark.usefixtures("module")
 def test_a_system_with_training_can_be_trained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main(["train", "--help"])
+        main(["bench", "train", "--help"])
     assert "system to train: cg-rag, mine" in " ".join(capsys.readouterr().out.split())
     with Index.build(
         DOCUMENTS, tmp_path / "ix", settings=Settings(system="mine", modes="auto,text")

@@ -46,7 +46,7 @@ def descriptions_with(described: Mapping[str, str], paths: Iterable[str | None])
     }
 
 
-def describe(folder: Path, text: str | None, place: str | os.PathLike[str] | None) -> None:
+def annotate(folder: Path, text: str | None, place: str | os.PathLike[str] | None) -> None:
     """Store the description of a folder, a file or the whole index; without `text`, remove it.
 
     Raises InputError for a text that is empty or too long, UnknownName if no source contains the path,

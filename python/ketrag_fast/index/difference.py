@@ -88,7 +88,7 @@ class IndexDifference:
         return self.digests[0] == self.digests[1]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the differences as `ketrag diff --json` prints them."""
+        """Return the differences as `ketrag bench diff --json` prints them."""
         data = asdict(self)
         for name in ("settings", "models", "sizes"):
             data[name] = {row[0]: {"before": row[1], "after": row[2]} for row in data[name]}

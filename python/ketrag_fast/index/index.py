@@ -780,7 +780,7 @@ class Index:
 
         return await asyncio.to_thread(lambda: self.ask(query, **options))
 
-    def describe(self, text: str | None, folder: PathText | None = None) -> None:
+    def annotate(self, text: str | None, folder: PathText | None = None) -> None:
         """Store a description of a folder of the sources, or of the whole index; None removes it.
 
         It is returned with each hit in the folder (`Hit.description`), survives rebuilds of the index,
@@ -790,14 +790,14 @@ class Index:
         not in the index, IndexLocked while a build runs.
 
         Examples:
-            >>> index.describe("Ships and their crews")
+            >>> index.annotate("Ships and their crews")
             >>> index.descriptions()
             {'': 'Ships and their crews'}
-            >>> index.describe(None)
+            >>> index.annotate(None)
         """
-        from ketrag_fast.index.annotations import describe
+        from ketrag_fast.index.annotations import annotate
 
-        describe(self._state.path, text, folder)
+        annotate(self._state.path, text, folder)
 
     def descriptions(self) -> dict[str, str]:
         """Return the descriptions by folder path; the key "" has the description of the whole index.

@@ -186,7 +186,7 @@ def notes(layout: Layout) -> Iterator[Note]:
             yield Note(
                 "unbundle",
                 path,
-                "left by a `ketrag unbundle` that was killed, of this index or another; "
+                "left by a `ketrag import bundle` that was killed, of this index or another; "
                 "it can be removed while none runs",
             )
 

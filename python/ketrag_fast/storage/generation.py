@@ -43,7 +43,6 @@ MANIFEST = "manifest.json"
 _MANY_BYTES = 1 << 24
 KEPT = 2
 """Default number of generations to keep: the new one, and one that a reader may be opening."""
-_DAY = 86_400.0
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,7 @@ class Hit(Place):
     snippet: tuple[ShownLine, ...] = ()
     unit: int = 0
     description: str | None = None
-    """Description of the folder that the file is in (`ketrag describe`)."""
+    """Description of the folder that the file is in (`ketrag annotate`)."""
     sender: str | None = None
     """Sender of a mail."""
     date: str | None = None

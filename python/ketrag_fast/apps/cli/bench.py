@@ -1,4 +1,4 @@
-"""`ketrag bench`, `estimate` and `train`: compare builds, predict what one takes, and train a system."""
+"""`ketrag bench` and `estimate`: compare builds, train a system, and predict what a build takes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.command import READING, Command, argument, embedding, option, switch, topic
+from ketrag_fast.apps.cli.stats import Diff
 from ketrag_fast.base.config import Settings, parse
 from ketrag_fast.errors import ConfigError, DocumentError, ReadOnly
 from ketrag_fast.systems.registry import registry
@@ -180,22 +181,6 @@ class Sweep(_Comparison):
         return points([parse_vary(text) for text in self.vary], grid=self.grid)
 
 
-class Bench(Command):
-    """Run the same documents and queries through several configurations and print one report: the cost of
-    each build, the size of its graph, its scores, and where they differ."""
-
-    examples = (
-        "ketrag bench systems dataset/",
-        'ketrag bench builds dataset/ --build "plain: seed=42" --build "rules: llm=heuristic"',
-    )
-    action_metavar = "KIND"
-    actions = {  # noqa: RUF012
-        "builds": ("compare configurations from a file or from flags", Builds),
-        "systems": ("compare the presets of published systems", Systems),
-        "sweep": ("compare values of settings; finished stages are reused", Sweep),
-    }
-
-
 def _list(name: str, text: str) -> list[Any]:
     found = []
     for part in text.split(","):
@@ -294,8 +279,8 @@ class Train(Command):
     epoch. Run it again after an interruption to continue."""
 
     examples = (
-        "ketrag train cg-rag dataset/ -i docs-index --out weights.safetensors",
-        "ketrag train cg-rag dataset/ -i docs-index --epochs 5 --share 0.1",
+        "ketrag bench train cg-rag dataset/ -i docs-index --out weights.safetensors",
+        "ketrag bench train cg-rag dataset/ -i docs-index --epochs 5 --share 0.1",
         "ketrag retrieve QUERY --mode cg-rag-trained -o lesegr_weights=weights.safetensors",
     )
     system: str = argument("SYSTEM", lambda: f"system to train: {', '.join(registry().learning) or 'none'}")
@@ -369,3 +354,22 @@ def _number(name: str, text: str, low: float, high: float) -> float:
     if not low <= found <= high:
         raise ConfigError(f"--{name} {text} must be a number between {low:g} and {high:g}")
     return found
+
+
+class Bench(Command):
+    """Run the same documents and queries through several configurations and print one report: the cost of
+    each build, the size of its graph, its scores, and where they differ. Or compare two indexes, or train a
+    system on judged queries."""
+
+    examples = (
+        "ketrag bench systems dataset/",
+        'ketrag bench builds dataset/ --build "plain: seed=42" --build "rules: llm=heuristic"',
+    )
+    action_metavar = "KIND"
+    actions = {  # noqa: RUF012
+        "builds": ("compare configurations from a file or from flags", Builds),
+        "systems": ("compare the presets of published systems", Systems),
+        "sweep": ("compare values of settings; finished stages are reused", Sweep),
+        "diff": ("compare two indexes, or two generations of one", Diff),
+        "train": ("train a system on judged queries", Train),
+    }

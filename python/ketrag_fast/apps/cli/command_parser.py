@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from textwrap import wrap
 from typing import Any, Final, NoReturn
 
-from ketrag_fast.apps.cli.terminal import columns_of_terminal, inline
+from ketrag_fast.apps.cli.terminal import columns_of_terminal
+from ketrag_fast.apps.visible import inline
 
 COMMON: Final = "common options"
 """Title of the options that every command takes; help lists them last."""

@@ -1,4 +1,4 @@
-"""`ketrag documents`, `read`, `collections` and `describe`: list documents and indexes, and describe them."""
+"""`ketrag documents`, `read`, `collections` and `annotate`: list documents and indexes, and describe them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.command import FILTER, Command, argument, option, settings, switch
-from ketrag_fast.apps.cli.terminal import display_path, inline
+from ketrag_fast.apps.visible import display_path, inline
 from ketrag_fast.errors import ConfigError, DocumentError
 from ketrag_fast.records import asdict
 from ketrag_fast.types import Document, Failure
@@ -238,14 +238,14 @@ class Collections(Command):
         return 0
 
 
-class Describe(Command):
-    """Describe a folder of the sources, or the whole index, in a sentence. Results show it, and assistants
-    choose by it. Without arguments, print the descriptions."""
+class Annotate(Command):
+    """Store a sentence about a folder of the sources, or about the whole index. Results show it, and
+    assistants choose by it. Without arguments, print the descriptions."""
 
     examples = (
-        'ketrag describe notes/work "client projects, by year"',
-        'ketrag describe "all my notes" -c notes',
-        "ketrag describe notes/work --remove",
+        'ketrag annotate notes/work "client projects, by year"',
+        'ketrag annotate "all my notes" -c notes',
+        "ketrag annotate notes/work --remove",
     )
     words: tuple[str, ...] = argument(
         "[FOLDER] TEXT", "folder (default: the whole index), and what is in it", nargs="*"
@@ -258,15 +258,15 @@ class Describe(Command):
         if len(words) > (1 if self.remove else 2):
             raise ConfigError(
                 "a description is one text",
-                hint='put it in quotes: ketrag describe notes/work "client projects"',
+                hint='put it in quotes: ketrag annotate notes/work "client projects"',
             )
         path = options.one_path(self)
-        from ketrag_fast.index.annotations import describe, descriptions_of
+        from ketrag_fast.index.annotations import annotate, descriptions_of
 
         if self.remove:
-            describe(path, None, words[0] if words else None)
+            annotate(path, None, words[0] if words else None)
         elif words:
-            describe(path, words[-1], words[0] if len(words) == 2 else None)
+            annotate(path, words[-1], words[0] if len(words) == 2 else None)
         found = descriptions_of(path)
         if self.json:
             output.write_json({"schema": "ketrag/descriptions/1", "index": str(path), "descriptions": found})

@@ -1,5 +1,5 @@
-"""Commands that carry an index or a graph to other machines and programs: `ketrag bundle`, `unbundle`,
-`import`, `export` and `recording`."""
+"""Commands that carry an index or a graph to other machines and programs: `ketrag bundle`, `import` and
+`export`."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ from typing import Any, Final
 
 from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.command import FILTER, Command, argument, embedding, option, settings, switch, topic
-from ketrag_fast.apps.cli.terminal import inline
+from ketrag_fast.apps.visible import inline
 from ketrag_fast.errors import ConfigError, InputError
 
 # Repeat the names in `interchange.importing` and `exporting`, because importing these modules is slow.
-IMPORTED: Final = ("graphrag", "lightrag")
+BUNDLE: Final = "bundle"
+IMPORTED: Final = (BUNDLE, "graphrag", "lightrag")
 EXPORTED: Final = ("graphrag", "graphml", "gexf", "neo4j", "jsonl", "html")
 _CONTINUED: Final = "and "
 """How a hint begins if it is the end of its message and not advice."""
 
 
 class Bundle(Command):
-    """Write an index into one file, to move it to another machine. `ketrag unbundle` restores it and verifies
-    every byte."""
+    """Write an index into one file, to move it to another machine. `ketrag import bundle` restores it and
+    verifies every byte."""
 
     examples = (
         "ketrag bundle notes.bundle -i notes-index",
         "ketrag bundle notes.bundle --with-model",
-        "ketrag unbundle notes.bundle -i elsewhere",
+        "ketrag import bundle notes.bundle -i elsewhere",
     )
     output: str = argument("FILE", "file to write")
     replace: bool = switch("overwrite an existing file")
@@ -55,52 +56,21 @@ class Bundle(Command):
         return 0
 
 
-class Unbundle(Command):
-    """Restore an index from a file that `ketrag bundle` wrote, into a new or empty folder, and verify every
-    byte. Queries need the embedding model of the index: it is in the file if `ketrag bundle --with-model`
-    wrote it; otherwise name it with --embedder."""
-
-    examples = (
-        "ketrag unbundle notes.bundle -i notes-index",
-        "ketrag unbundle notes.bundle -i notes-index --json",
-        "ketrag bundle notes.bundle --with-model",
-    )
-    file: str = argument("FILE", "file written by `ketrag bundle`")
-
-    def run(self) -> int:
-        """Restore the index."""
-        path, _ = options.index_path(self)
-        from ketrag_fast.index import Index
-        from ketrag_fast.index.endpoints import list_endpoints
-
-        given = options.query_settings_of(self)
-        Index.unbundle(self.file, path)
-        endpoints = list_endpoints(path, settings=given)
-        if self.json:
-            rows = [endpoint.to_json() for endpoint in endpoints]
-            about = {"schema": "ketrag/unbundle/1", "index": str(path), "file": self.file}
-            output.write_json({**about, "endpoints": rows})
-            return 0
-        output.write(f"{inline(path)} is ready; `ketrag stats -i {inline(path)}` prints what it contains")
-        for endpoint in endpoints:
-            output.write(f"it names an endpoint as its {endpoint.setting}: {inline(endpoint.sentence())}")
-        if any(not endpoint.trusted for endpoint in endpoints):
-            output.write(f"`ketrag trust --help` explains how to confirm it for {inline(path)}")
-        return 0
-
-
 class Import(Command):
-    """Build an index from the files of another program: documents, entities, relations and reports of
-    communities are reused, and no LLM is called."""
+    """Restore an index from a file that `ketrag bundle` wrote, and verify every byte; or build one from the
+    files of another program: documents, entities, relations and reports of communities are reused, and no LLM
+    is called. Queries need the embedding model of the index, which `ketrag bundle --with-model` includes;
+    otherwise name it with --embedder."""
 
     go_on = "nothing was written: run the same command again"
     examples = (
+        "ketrag import bundle notes.bundle -i notes",
         "ketrag import lightrag rag_storage -i notes",
         "ketrag import graphrag graphrag-root/output -i notes",
         "ketrag import lightrag rag_storage -i notes --embedder native:all-MiniLM-L6-v2",
     )
-    format: str = argument(None, "program that wrote the files", choices=IMPORTED)
-    folder: str = argument("FOLDER", "output folder or working directory of the program")
+    format: str = argument(None, "a bundle, or the program that wrote the files", choices=IMPORTED)
+    source: str = argument("SOURCE", "bundle, or output folder or working directory of the program")
     replace: bool = switch("replace an existing index")
     build = topic(
         "what to build",
@@ -113,11 +83,13 @@ class Import(Command):
     def run(self) -> int:
         """Import the files and print what was reused and what not."""
         path, _ = options.index_path(self)
+        if self.format == BUNDLE:
+            return self._restore(path)
         from ketrag_fast.interchange.importing import import_index
 
         found = import_index(
             self.format,
-            Path(self.folder),
+            Path(self.source),
             path,
             settings=options.build_settings_of(self),
             replace=self.replace,
@@ -138,6 +110,28 @@ class Import(Command):
             list_rows("not taken", found.skipped)
             list_rows("note", found.notes)
         return code
+
+    def _restore(self, path: Path) -> int:
+        """Restore a bundle into a new or empty folder, and list the endpoints that the index names."""
+        if self.replace:
+            raise ConfigError("a bundle is restored into a new or empty folder: leave out --replace")
+        from ketrag_fast.index import Index
+        from ketrag_fast.index.endpoints import list_endpoints
+
+        given = options.query_settings_of(self)
+        Index.unbundle(self.source, path)
+        endpoints = list_endpoints(path, settings=given)
+        if self.json:
+            rows = [endpoint.to_json() for endpoint in endpoints]
+            about = {"schema": "ketrag/unbundle/1", "index": str(path), "file": self.source}
+            output.write_json({**about, "endpoints": rows})
+            return 0
+        output.write(f"{inline(path)} is ready; `ketrag stats -i {inline(path)}` prints what it contains")
+        for endpoint in endpoints:
+            output.write(f"it names an endpoint as its {endpoint.setting}: {inline(endpoint.sentence())}")
+        if any(not endpoint.trusted for endpoint in endpoints):
+            output.write(f"`ketrag trust --help` explains how to confirm it for {inline(path)}")
+        return 0
 
 
 def list_rows(what: str, rows: Iterable[Mapping[str, Any]]) -> None:

@@ -37,7 +37,7 @@ GROUPS: Final = {
         "remove": ("changes:Remove", "remove documents"),
         "watch": ("watch:Watch", "rebuild whenever a folder changes"),
         "collections": ("documents:Collections", "list the named indexes"),
-        "describe": ("documents:Describe", "describe a folder, for people and assistants"),
+        "annotate": ("documents:Annotate", "store what a folder contains, for people and assistants"),
         "read": ("documents:Read", "preview how a file is read: text, locations, metadata"),
         "reembed": ("changes:Reembed", "replace the vectors by those of another embedding model"),
         "stats": ("stats:Stats", "print what an index contains"),
@@ -47,17 +47,17 @@ GROUPS: Final = {
         "users": ("users:Users", "add, revoke and list the users of a service"),
         "mcp": ("serve:Mcp", "offer indexes to an assistant (Model Context Protocol)"),
         "bundle": ("interchange:Bundle", "write an index into one file"),
-        "unbundle": ("interchange:Unbundle", "restore an index from such a file"),
         "merge": ("changes:Merge", "merge several indexes into one"),
-        "import": ("interchange:Import", "build an index from the files of GraphRAG or LightRAG"),
+        "import": (
+            "interchange:Import",
+            "restore a bundle, or reuse the files of GraphRAG or LightRAG",
+        ),
         "export": ("interchange:Export", "write a graph for GraphRAG, Gephi, Neo4j and other programs"),
     },
     "Measure and maintain": {
         "eval": ("evaluate:Evaluate", "score retrieval and answers on a data set"),
-        "bench": ("bench:Bench", "compare builds, systems or settings on a data set"),
+        "bench": ("bench:Bench", "compare builds, systems, settings or two indexes; train a system"),
         "estimate": ("bench:Estimate", "predict tokens, calls, USD and hours of a build"),
-        "diff": ("stats:Diff", "compare two indexes, or two generations of one"),
-        "train": ("bench:Train", "train a system on judged queries"),
         "doctor": ("stats:Doctor", "verify every byte of an index"),
         "config": ("config:Config", "list settings and show where their values come from"),
         "models": ("models:Models", "list, check or install embedding models"),
@@ -75,8 +75,14 @@ EPILOG = """`ketrag COMMAND -h` shows the common options of a command, `ketrag C
 Exit codes: 0 done, 1 failed or nothing found, 2 wrong usage, 3 partly done (failures are listed), 4 index
 missing, damaged or incomplete, 5 network, endpoint or settings file not allowed, 130 interrupted."""
 _TOP_FLAGS = ("-h", "--help", "--version")
-_ELSEWHERE = {"purge": "ketrag remove --purge ID"}
-"""Misleading command names, and the command to use instead."""
+_ELSEWHERE = {
+    "describe": 'ketrag annotate FOLDER "TEXT"',
+    "diff": "ketrag bench diff A B",
+    "purge": "ketrag remove --purge ID",
+    "train": "ketrag bench train SYSTEM DATASET",
+    "unbundle": "ketrag import bundle FILE",
+}
+"""Names that people expect of commands, and the command to use instead."""
 
 
 _GARBAGE: Final = 10_000

@@ -16,7 +16,7 @@ from ketrag_fast.apps.cli.command import (
     settings,
     topic,
 )
-from ketrag_fast.apps.cli.terminal import inline
+from ketrag_fast.apps.visible import inline
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import IndexMissing, KetragError
 
@@ -58,9 +58,9 @@ class Diff(Command):
 
     named_index = None
     examples = (
-        "ketrag diff old-index new-index",
-        "ketrag diff .ketrag/gen-000003 .ketrag",
-        "ketrag diff old-index new-index --questions queries.jsonl --mode walk",
+        "ketrag bench diff old-index new-index",
+        "ketrag bench diff .ketrag/gen-000003 .ketrag",
+        "ketrag bench diff old-index new-index --questions queries.jsonl --mode walk",
     )
     before: str = argument("A", "folder of an index or of a generation")
     after: str = argument("B", "folder of another")
@@ -79,7 +79,7 @@ class Diff(Command):
         for folder in map(Path, (self.before, self.after)):
             if not folder.exists():
                 raise IndexMissing(
-                    f"no index in {folder}", hint="ketrag diff A B: name the folders of two indexes"
+                    f"no index in {folder}", hint="ketrag bench diff A B: name the folders of two indexes"
                 )
         with (
             Index.open(self.before, settings=given) as one,

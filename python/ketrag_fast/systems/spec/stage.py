@@ -215,7 +215,7 @@ class Stage:
         embeds: (stage, packed texts) that it embeds in addition to the chunks, for cost estimates.
         large: for a stage that searches vectors exactly without hnswlib: what they are the vectors of, and
             their named size. A build of very many recommends hnswlib.
-        entity_graph: the arrays of an entity graph, which `ketrag bench` and `ketrag diff` compare.
+        entity_graph: the arrays of an entity graph, which `ketrag bench` compares.
         ahead: starts work on new documents while they are read, given settings and a folder.
 
     Examples:

@@ -236,7 +236,7 @@ Train = Callable[["StageArrays", "Sequence[Judged]", Path, Mapping[str, Any], "O
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """How `ketrag train` trains a system: `run` ("module:function", a `Train`), the mode that uses the
+    """How `ketrag bench train` trains a system: `run` ("module:function", a `Train`), the mode that uses the
     weights, the setting that names their file, and the default file name.
     """
 
@@ -296,7 +296,7 @@ class System:
         describe: rows for `ketrag stats`, from the sizes of the arrays.
         details: "module:function" with further rows, from the arrays.
         inspect: "module:class" of an `Inspector`, for `ketrag graph NAME`.
-        train: how `ketrag train` trains it.
+        train: how `ketrag bench train` trains it.
         order: position in lists; ties are broken by name.
 
     Examples:

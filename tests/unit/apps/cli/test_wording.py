@@ -129,7 +129,7 @@ def test_ctrl_c_while_the_command_is_imported(
 
 
 def test_a_bundle_that_does_not_exist_is_not_a_damaged_index(tmp_path: Path) -> None:
-    done = command("unbundle", "none.bundle", "-i", "copy", cwd=tmp_path)
+    done = command("import", "bundle", "none.bundle", "-i", "copy", cwd=tmp_path)
     assert done.code == 4
     assert "no such file" in done.err and "`ketrag bundle FILE -i DIR` writes one" in done.err
     assert not (tmp_path / "copy").exists()

@@ -269,8 +269,8 @@ def test_descriptions_and_changes_are_those_of_the_permitted_documents(tmp_path:
             f"---\nlevel: {level}\n---\n# {name}\n\nThe {name} harbour.\n"
         )
     with Index.build(notes, tmp_path / "index", settings=Settings(refresh="never")) as index:
-        index.describe("for everybody", notes / "open")
-        index.describe("plans of the takeover", notes / "board")
+        index.annotate("for everybody", notes / "open")
+        index.annotate("plans of the takeover", notes / "board")
         assert len(index.descriptions()) == 2
         assert list(index.allowed("level=1").descriptions().values()) == ["for everybody"]
     (notes / "board" / "board.md").write_text("---\nlevel: 2\n---\n# board\n\nAnother harbour.\n" * 50)

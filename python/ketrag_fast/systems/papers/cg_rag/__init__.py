@@ -50,7 +50,10 @@ class CgRagSettings:
         high=1.0,
     )
     lesegr_weights: str | None = setting(
-        None, "weights from `ketrag train cg-rag`, for mode cg-rag-trained", metavar="FILE", concerns="query"
+        None,
+        "weights for mode cg-rag-trained (`ketrag bench train cg-rag`)",
+        metavar="FILE",
+        concerns="query",
     )
     subgraphs: int = setting(
         0,

@@ -85,7 +85,9 @@ def lacks(settings: Settings) -> str | None:
     """Return what the mode needs outside the index and does not find, or None."""
     given = settings.of(CgRagSettings).lesegr_weights
     return (
-        None if given is not None else "trained weights (-o lesegr_weights=FILE, from `ketrag train cg-rag`)"
+        None
+        if given is not None
+        else "trained weights (-o lesegr_weights=FILE, of `ketrag bench train cg-rag`)"
     )
 
 
@@ -135,7 +137,7 @@ def load_network(settings: Settings, arrays: Mapping[str, Arrays]) -> Network:
 
 FORM: Final = "ketrag/lesegr/1"
 _MOST_HEADER: Final = 1 << 24
-_REPAIR: Final = "train again: ketrag train cg-rag DATASET -i INDEX"
+_REPAIR: Final = "train again: ketrag bench train cg-rag DATASET -i INDEX"
 LINEAR: Final = ("first", "second", "third")
 PARTS: Final = ("own", "value", "query", "key")
 Matrix = tuple[NDArray[np.float32], NDArray[np.float32]]
@@ -215,7 +217,7 @@ def read_weights(path: Path) -> GraphWeights:
     except OSError as error:
         raise ConfigError(
             f"lesegr_weights: {path}: {error.strerror or error}",
-            hint="give a file written by `ketrag train cg-rag`",
+            hint="give a file written by `ketrag bench train cg-rag`",
         ) from None
     try:
         return _parse_weights(data)
