@@ -133,7 +133,7 @@ class Repository:
     def hits(self, mode: str) -> Iterator[list[Found]]:
         """Yield the first hits of a mode for each question."""
         for question in self.questions:
-            found = self.index.search(question.text, n=HITS, mode=mode)
+            found = self.index.search(question.text, limit=HITS, mode=mode)
             yield [(hit.document, hit.lines) for hit in found]
 
     def scores(self, ranked: Iterator[list[Found]]) -> list[float]:

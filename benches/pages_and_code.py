@@ -22,7 +22,7 @@ DEPTH = 60
 
 def place_of(index: Index, mode: str, question: str, wanted: list[str]) -> int | None:
     """Return the rank of the first file that answers, among the files of the hits."""
-    hits = index.search(question, n=DEPTH, mode=mode)
+    hits = index.search(question, limit=DEPTH, mode=mode)
     files = dict.fromkeys(hit.path or hit.document for hit in hits)
     others = [
         file for file in files if Path(file).stem != QUESTIONS.stem

@@ -102,7 +102,7 @@ def by_search(index: Index, task: str, name: str, path: Path, line: int) -> Tria
     is_listed = any(path.name in row and re.search(rf"\b{re.escape(name)}:{line}\b", row) for row in others)
     in_file = [hit.path == str(path) for hit in hits]
     has_line = [bool(hit.lines and hit.lines[0] <= line <= hit.lines[1]) for hit in hits]
-    is_part = [not name or (bool(hit.title) and hit.title[-1] == name) for hit in hits]
+    is_part = [not name or (bool(hit.headings) and hit.headings[-1] == name) for hit in hits]
     has = [own and (a or b) for own, a, b in zip(in_file, has_line, is_part, strict=True)]
     rank = has.index(True) if any(has) else None
     calls = None if rank is None else rank + 1

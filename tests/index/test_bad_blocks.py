@@ -28,7 +28,7 @@ def test_passages_have_their_size_and_lose_nothing(tmp_path: Path, name: str) ->
     text = INPUTS[name]
     data = GERMAN.encode() + CHINESE.encode("gbk") if name == "encodings.txt" else text.encode()
     (tmp_path / name).write_bytes(data)
-    settings = Settings(modes="bm25", threads=1, even_chunks=False)
+    settings = Settings(modes="bm25", threads=1, language="english")
     with Index.build([tmp_path / name], tmp_path / "ix", settings=settings) as index:
         assert index.report is not None and not index.report.failures
         units = index.inspect.arrays()["units"]

@@ -80,8 +80,8 @@ def test_a_title_of_none_is_no_title(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("top_k", "did you mean top?"),
-        ("k", "did you mean top?"),
+        ("top_k", "did you mean top (of search: limit)?"),
+        ("k", "did you mean top (of search: limit)?"),
         ("where", "did you mean filter?"),
         ("budgett", "did you mean budget?"),
     ],

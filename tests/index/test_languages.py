@@ -157,8 +157,8 @@ def test_chunks_hold_as_much_text_in_every_language(tmp_path: Path) -> None:
 
     english, russian = " ".join([ENGLISH] * 60), " ".join([RUSSIAN] * 60)
     assert abs(chunks(russian) - chunks(english)) <= 2
-    assert chunks(russian, even_chunks=False) == chunks(russian, language="english") > 1.5 * chunks(russian)
-    assert chunks(english) == chunks(english, language="english") == chunks(english, even_chunks=False)
+    assert chunks(russian, language="english") > 1.5 * chunks(russian)
+    assert chunks(english) == chunks(english, language="english")
     assert chunks(russian, cut="windows") > 1.5 * chunks(russian)
 
 
@@ -234,9 +234,9 @@ def test_a_script_without_a_stemmer_has_a_language_and_chunks_of_the_usual_size(
 ) -> None:
     text = SCRIPTS[code] * 60
     sizes = []
-    for even in (True, False):
-        (tmp_path / str(even)).mkdir()
-        with build(tmp_path / str(even), [Document("x", text)], modes="bm25", even_chunks=even) as index:
+    for cut in ("sentences", "windows"):
+        (tmp_path / cut).mkdir()
+        with build(tmp_path / cut, [Document("x", text)], modes="bm25", cut=cut) as index:
             assert index.stats()["languages"] == {code: 1}
             counted = index.stats()["counts"]["chunks"]
             assert isinstance(counted, int)

@@ -94,7 +94,7 @@ def test_filters_apply_to_related_passages(index: Index) -> None:
     assert set(relations(index, "JsonReader", only="tests")) == {"tests/test_reader.py"}
     assert set(relations(index, "JsonReader", glob="docs/*")) == {"docs/guide.md"}
     assert set(relations(index, "JsonReader", grep="read_all")) == {"src/reader.py", "src/main.py"}
-    assert len(index.search(related="JsonReader", n=2)) == 2
+    assert len(index.search(related="JsonReader", limit=2)) == 2
 
 
 def test_unknown_places_and_two_requests_are_errors(index: Index) -> None:

@@ -490,7 +490,7 @@ def test_a_copy_is_dropped_when_its_index_changes_or_its_service_stops(
                 own.retrieve(QUESTIONS[0])
 
 
-@pytest.mark.parametrize("options", [{}, {"copies": True, "settings": {"rerank": "native:none"}}])
+@pytest.mark.parametrize("options", [{}, {"copies": True, "settings": {"citation_direction": "both"}}])
 def test_nothing_is_copied_without_permission_or_with_settings_that_change_answers(
     folders: dict[str, Path], options: dict[str, Any]
 ) -> None:

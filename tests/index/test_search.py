@@ -60,7 +60,7 @@ def index(files: Path) -> Iterator[Index]:
 def test_hits_name_the_file_the_lines_and_the_headings(index: Index, files: Path) -> None:
     hit = index.search("Where lay the Maud?")[0]
     assert (hit.rank, hit.document, hit.path) == (1, "guide.md", str(files / "guide.md"))
-    assert (hit.source, hit.title, hit.state) == (str(files), ("Guide", "Ice"), None)
+    assert (hit.source, hit.headings, hit.state) == (str(files), ("Guide", "Ice"), None)
     lines = GUIDE.split("\n")
     assert hit.lines is not None and lines[hit.lines[0] - 1] == hit.text.split("\n")[0]
     shown = hit.snippet[0]
@@ -83,7 +83,7 @@ def test_hits_name_the_file_the_lines_and_the_headings(index: Index, files: Path
 def test_positions_of_all_formats_lead_back_to_the_text(
     index: Index, files: Path, query: str, document: str, position: str
 ) -> None:
-    hit = index.search(query, n=1)[0]
+    hit = index.search(query, limit=1)[0]
     assert (hit.document, hit.position) == (document, position)
     place = f"{hit.path}{hit.part}" + (f":{position}" if position else "")
     assert query.split()[0].casefold() in index.text(place).text.casefold()
@@ -169,7 +169,7 @@ def test_exact_search(index: Index) -> None:
 
 
 def test_globs_and_patterns_narrow_a_search(index: Index, files: Path) -> None:
-    every = {hit.document for hit in index.search(WORDS, n=50)}
+    every = {hit.document for hit in index.search(WORDS, limit=50)}
     assert len(every) > 5
     for glob, expected in (
         ("*.md", {"guide.md", "sub/deep.md"}),
@@ -178,9 +178,9 @@ def test_globs_and_patterns_narrow_a_search(index: Index, files: Path) -> None:
         ("*.{pdf,docx}", {"birds.pdf", "plan.docx"}),
         (["*.md", "!guide*"], {"sub/deep.md"}),
     ):
-        found = index.search(WORDS, n=50, glob=glob)
+        found = index.search(WORDS, limit=50, glob=glob)
         assert {hit.document for hit in found} == expected
-    found = index.search("penguin", grep=r"number 1\d\b", n=50)
+    found = index.search("penguin", grep=r"number 1\d\b", limit=50)
     assert found and all("number 1" in hit.text for hit in found)
     assert index.search("penguin", grep="unheard of").reason == "nothing_fits_filter"
     for bad in ("", "!"):
@@ -231,7 +231,7 @@ def test_files_that_vanished_and_documents_without_one(tmp_path: Path) -> None:
         assert (found["own"].state, found["own"].path, found["own"].source) == (None, None, None)
         assert index.text("own").text == "A zeppelin of a program."
         assert index.text(tmp_path / "gone.md").state == "missing"
-        data = json.loads(json.dumps(index.search("zeppelin", n=1).to_json()))
+        data = json.loads(json.dumps(index.search("zeppelin", limit=1).to_json()))
         assert data["schema"] == "ketrag/search/1" and data["hits"][0]["document"] in found
 
 
@@ -254,8 +254,8 @@ def test_a_merged_index_and_an_empty_one(tmp_path: Path) -> None:
 def test_hops_are_further_starting_points(index: Index) -> None:
     """Passages of a name that the question does not have are found, and its words are marked."""
     question = "What was heard by its sailors?"
-    assert index.search(question, n=1)[0].document != "sub/deep.md"
-    hit = index.search(question, n=1, hops=["the kraken sleeps", "who dives deep?"])[0]
+    assert index.search(question, limit=1)[0].document != "sub/deep.md"
+    hit = index.search(question, limit=1, hops=["the kraken sleeps", "who dives deep?"])[0]
     assert hit.document == "sub/deep.md"
     line = hit.snippet[0]
     assert "kraken" in [line.text[slice(*mark)] for mark in line.marks]
@@ -333,7 +333,7 @@ def test_files_are_listed_once_in_index_order(index: Index, files: Path) -> None
     assert listed.documents == tuple("stock.xlsx/Stock" if name == "stock.xlsx" else name for name in names)
     for place, path, document in zip(listed, listed.paths, listed.documents, strict=True):
         assert (place.path, place.document, place.lines, place.part) == (path, document, None, "")
-    titles = {place.document: place.title for place in listed}
+    titles = {place.document: place.headings for place in listed}
     assert titles["guide.md"] == ("Guide",) and titles["crew.csv"] == ()
 
 
@@ -349,7 +349,7 @@ def test_listed_files_match_a_filter_and_globs(index: Index) -> None:
 def test_documents_of_a_program_are_listed_by_their_ids(tmp_path: Path) -> None:
     with Index.build([Document("b", "Second.", "B"), Document("a", "First.")], tmp_path / "index") as index:
         assert index.files().paths == index.files().documents == ("b", "a")
-        assert [place.title for place in index.files()] == [("B",), ()]
+        assert [place.headings for place in index.files()] == [("B",), ()]
 
 
 @pytest.mark.parametrize(

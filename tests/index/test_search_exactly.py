@@ -30,9 +30,9 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
 
 
 def test_a_mail_has_its_date(index: Index) -> None:
-    hit = index.search("parcel", n=1)[0]
+    hit = index.search("parcel", limit=1)[0]
     assert hit.date is not None
-    assert index.search("walrus", n=1)[0].date is None
+    assert index.search("walrus", limit=1)[0].date is None
 
 
 def test_lines_of_all_documents_of_a_file_are_counted(index: Index) -> None:
@@ -100,7 +100,7 @@ def test_text_without_another_position_has_lines(tmp_path: Path) -> None:
     with Index.build([Document("a", text)], tmp_path / "index", settings=settings) as index:
         lines = text.split("\n")
         for question, expected in (("first", (1, 2)), ("Fram", (4, 6))):
-            (hit,) = index.search(question, n=1, mode="bm25")
+            (hit,) = index.search(question, limit=1, mode="bm25")
             assert hit.text_lines == expected
             assert "\n".join(lines[expected[0] - 1 : expected[1]]) == hit.text
 

@@ -165,7 +165,7 @@ def test_passages_of_each_index_alone_are_merged_by_relevance(opened: Opened) ->
     assert [block.split("\n")[0] for block in context.text.split("\n\n")] == [
         f"[{one.rank}]" for one in context.passages
     ]
-    hits = Indexes({"south": south, "north": north}).search(QUESTION, n=1, mode="bm25", newest=True)
+    hits = Indexes({"south": south, "north": north}).search(QUESTION, limit=1, mode="bm25", newest=True)
     assert [(hit.document, hit.index, hit.rank) for hit in hits] == [(wanted[0][2], wanted[0][1], 1)]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ketrag_fast.systems.shared import UNITS
-from ketrag_fast.systems.shared.unit_arrays import SIZES, row_arrays
+from ketrag_fast.systems.shared.units import SIZES, row_arrays
 
 OWN_CODE = {"document_count", "document_hashes", "chunk_units"}
 """Arrays that follow from others, and are not rows that are copied."""

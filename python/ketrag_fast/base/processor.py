@@ -1,7 +1,8 @@
-"""Find the name of the processor."""
+"""The name of the processor, and the cores that this process may use."""
 
 from __future__ import annotations
 
+import os
 import platform
 from pathlib import Path
 from typing import Final
@@ -30,3 +31,10 @@ def processor_name(info: Path = INFO) -> str:
     if numbers:
         return f"{platform.machine()} ({', '.join(numbers)})"
     return platform.processor() or platform.machine() or "unknown"
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

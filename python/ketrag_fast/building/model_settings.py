@@ -206,9 +206,9 @@ def open_reading(
     if settings.llm == NONE:
         yield None
         return
+    from ketrag_fast.base.config.shared import ExtractionSettings
     from ketrag_fast.models.extraction.chunk_reader import open_reader, replay_only_reader
     from ketrag_fast.models.extraction.run import Reading, check_place
-    from ketrag_fast.models.extraction.settings import ExtractionSettings
     from ketrag_fast.storage.journal import Journal
 
     with Journal(layout.tables) as journal:

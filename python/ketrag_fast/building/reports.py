@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.base.config import Settings
+from ketrag_fast.base.config.shared import LARGE
 from ketrag_fast.base.installed import install_command
 from ketrag_fast.records import replace
 from ketrag_fast.storage.manifest import StageRecord
@@ -65,10 +66,12 @@ def warn_of_missing_parts(
 
 def _missing_hnswlib(counts: Mapping[str, int], choice: str) -> str | None:
     """Return a warning if `auto` uses the exact scan only because hnswlib is not installed."""
-    from ketrag_fast.models.ann import LARGE, is_hnswlib_installed
-
     many = [f"{count:,} {name}" for name, count in counts.items() if count >= LARGE]
-    if choice != "auto" or not many or is_hnswlib_installed():
+    if choice != "auto" or not many:
+        return None
+    from ketrag_fast.models.ann import is_hnswlib_installed
+
+    if is_hnswlib_installed():
         return None
     return (
         f"hnswlib is not installed, so {' and '.join(many)} are searched by an exact scan "

@@ -572,7 +572,7 @@ class Index:
     def search(
         self,
         query: str | Query = "",
-        n: int = 10,
+        limit: int = 10,
         *,
         glob: Globs = None,
         grep: str | None = None,
@@ -583,7 +583,7 @@ class Index:
 
         Args:
             query: A text, or a `Query`.
-            n: Maximum number of hits.
+            limit: Maximum number of hits.
             glob: Only files with a matching path, such as `*.md` or `docs/**/*.md`; may be a list of globs,
                 and `!PATTERN` excludes files.
             grep: Only passages with a line that matches a regular expression.
@@ -596,14 +596,14 @@ class Index:
         `related`.
 
         Examples:
-            >>> [hit.document for hit in index.search("Who sailed the Fram?", n=1)]
+            >>> [hit.document for hit in index.search("Who sailed the Fram?", limit=1)]
             ['fram']
             >>> index.search("Who sailed the Fram?", grep="Maud")[0].document
             'maud'
-            >>> index.search(related="fram", n=1)[0].relation
+            >>> index.search(related="fram", limit=1)[0].relation
             'shares sailed'
         """
-        return querying.search(self._state, query, n, fields, glob=glob, grep=grep, related=related)
+        return querying.search(self._state, query, limit, fields, glob=glob, grep=grep, related=related)
 
     @enough_memory()
     def text(

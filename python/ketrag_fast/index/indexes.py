@@ -115,27 +115,27 @@ class Indexes:
     def search(
         self,
         query: str | Query = "",
-        n: int = 10,
+        limit: int = 10,
         *,
         glob: Globs = None,
         grep: str | None = None,
         related: str | None = None,
         **fields: Unpack[QueryFields],
     ) -> Hits:
-        """Return the best `n` passages with their files and snippets. Raises the errors of `Index.search`.
+        """Return the best passages with their files and snippets. Raises the errors of `Index.search`.
 
         Passages that are `related` to a place come from the first index that has it.
 
         Examples:
-            >>> hit = Indexes({"notes": index, "work": index}).search("Who sailed the Maud?", n=1)[0]
+            >>> hit = Indexes({"notes": index, "work": index}).search("Who sailed the Maud?", limit=1)[0]
             >>> hit.document, hit.index
             ('maud', 'notes')
         """
         if self._only is not None:
-            return self._only.search(query, n, glob=glob, grep=grep, related=related, **fields)
+            return self._only.search(query, limit, glob=glob, grep=grep, related=related, **fields)
         if related is not None:
-            return self._related(query, n, {"glob": glob, "grep": grep, "related": related, **fields})
-        search = Search(check_top(n), glob, grep)
+            return self._related(query, limit, {"glob": glob, "grep": grep, "related": related, **fields})
+        search = Search(check_top(limit), glob, grep)
         query = as_query(query, fields)
         if self._service is not None:
             return self._print_alone(self._service, query, search).as_hits()
@@ -144,7 +144,7 @@ class Indexes:
             raise InternalError("a search over several indexes returned a context")
         return merged_hits(found, search.count, late)
 
-    def _related(self, query: str | Query, n: int, how: Mapping[str, Any]) -> Hits:
+    def _related(self, query: str | Query, limit: int, how: Mapping[str, Any]) -> Hits:
         """Return what the first index that has a place, or any passage with a name, finds for it."""
         errors: list[UnknownName] = []
         empty: list[Hits] = []
@@ -155,7 +155,7 @@ class Indexes:
             )
         for name, index in local.items():
             try:
-                hits = index.search(query, n, **how)
+                hits = index.search(query, limit, **how)
             except UnknownName as error:
                 errors.append(error)
                 continue

@@ -135,7 +135,7 @@ def _matching(
 def search(
     state: IndexState,
     query: str | Query,
-    n: int,
+    limit: int,
     fields: QueryFields,
     *,
     glob: Globs = None,
@@ -148,9 +148,9 @@ def search(
             raise InputError(
                 "a search has either a query or related", hint="leave out the query: related ranks by links"
             )
-        return _related(state, related, check_top(n), fields, glob, grep)
+        return _related(state, related, check_top(limit), fields, glob, grep)
     query = as_query(query, fields)
-    plan, hits = search_plan(state, query, check_top(n), glob, grep)
+    plan, hits = search_plan(state, query, check_top(limit), glob, grep)
     return hits(run_plan(plan, [query.text], quoted=False)[0][0])
 
 

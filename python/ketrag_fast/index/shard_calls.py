@@ -256,4 +256,4 @@ def _rest_of(hit: Any) -> Reply:
         }
         for line in hit.snippet
     ]
-    return {"title": list(hit.title), "part": hit.part, "snippet": snippet}
+    return {"title": list(hit.headings), "part": hit.part, "snippet": snippet}

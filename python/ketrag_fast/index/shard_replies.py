@@ -208,7 +208,7 @@ def _hit(data: Mapping[str, Any]) -> Hit:
         unit=_whole(data["unit"], _UNIT),
         snippet=tuple(_line(one) for one in data["snippet"]),
         document=_text(data["document"]),
-        title=tuple(map(_text, data["title"])),
+        headings=tuple(map(_text, data["title"])),
         part=_text(data["part"]),
         lines=_lines(data["lines"]),
         text_lines=_lines(data.get("text_lines")),

@@ -25,6 +25,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ketrag_fast.base.config.shared import LARGE
 from ketrag_fast.base.installed import installed_version
 from ketrag_fast.errors import (
     BackendMissing,
@@ -46,10 +47,6 @@ Report = Callable[[int, int], bool | None]
 GRAPH: Final = "graph"
 RECORD: Final = "record"
 FORMAT: Final = 1
-LARGE: Final = 300_000
-"""Number of vectors from which `ann = auto` uses a graph instead of the exact scan.
-
-No other number was compared."""
 LINKS: Final = 16
 BUILD_WIDTH: Final = 200
 """Half the time of 24 and 300, equal recall on 100,000 vectors of 384 dimensions (benches/kernels.py)."""

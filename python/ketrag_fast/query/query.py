@@ -27,7 +27,7 @@ Filter = str | Mapping[str, Any]
 
 
 _OTHER_NAMES: Final = {
-    **dict.fromkeys(("k", "n", "limit", "top_k", "n_results", "num_results"), "top"),
+    **dict.fromkeys(("k", "n", "limit", "top_k", "n_results", "num_results"), "top (of search: limit)"),
     **dict.fromkeys(("max_tokens", "tokens"), "budget"),
     **dict.fromkeys(("where", "filters"), "filter"),
     **dict.fromkeys(("system", "strategy"), "mode"),

@@ -149,7 +149,7 @@ def place_fields(
         "page": page if isinstance(page, int) else None,
         "cell": None if cell is None else f"{sheet}!{cell}" if sheet else str(cell),
         "time": None if time is None else str(time),
-        "title": heading_path(title, location),
+        "headings": heading_path(title, location),
         "state": None if file is None else file.state,
         "part": "" if _LINE.fullmatch(part) else part,
     }

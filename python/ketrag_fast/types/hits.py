@@ -41,7 +41,7 @@ class Place:
         page: Page or slide.
         cell: Cell of a sheet, such as `Stock!A65`, or number of a cell of a notebook, such as `cell3`.
         time: Time in a recording, such as `00:12:30`.
-        title: Title and headings, from the outermost to the innermost; joined by ` › ` in JSON.
+        headings: Title of the document and the headings above, from the outermost to the innermost.
         state: "changed" if the file was changed since it was indexed, "missing" if it does not exist here.
         index: Name of the collection, if several were searched.
         part: The part of the file that is the document: `#2` for a row, `/notes.txt` for a member of an
@@ -61,11 +61,16 @@ class Place:
     page: int | None = None
     cell: str | None = None
     time: str | None = None
-    title: tuple[str, ...] = ()
+    headings: tuple[str, ...] = ()
     state: str | None = None
     index: str | None = None
     part: str = ""
     text_lines: Lines | None = None
+
+    @property
+    def title(self) -> str:
+        """The headings in one line, separated by ` › `."""
+        return " › ".join(self.headings)
 
     @property
     def position(self) -> str:
@@ -86,7 +91,7 @@ class Place:
             "page": self.page,
             "cell": self.cell,
             "time": self.time,
-            "title": " › ".join(self.title),
+            "title": self.title,
             **({} if self.text_lines is None else {"text_lines": list(self.text_lines)}),
             **({} if self.state is None else {"state": self.state}),
             **({} if self.index is None else {"index": self.index}),
@@ -205,7 +210,7 @@ class Hits(Items[Hit]):
     (as in `Context`).
 
     Examples:
-        >>> hits = index.search("Who sailed the Maud?", n=1)
+        >>> hits = index.search("Who sailed the Maud?", limit=1)
         >>> len(hits), hits.reason
         (1, None)
     """

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ketrag_fast.base.config.shared import LARGE
 from ketrag_fast.base.installed import install_command
 from ketrag_fast.errors import BackendMissing, IndexDamaged, IndexIncompatible, InputError
 from ketrag_fast.kernels.vectors import top_k
@@ -28,8 +29,8 @@ def some(count: int, dimension: int = 24, seed: int = 1) -> np.ndarray:
 def test_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     for installed in (True, False):
         monkeypatch.setattr(ann, "is_hnswlib_installed", lambda installed=installed: installed)
-        assert choose(ann.LARGE, "auto") == ("hnsw" if installed else "exact")
-        assert choose(ann.LARGE - 1, "auto") == choose(10**7, "exact") == "exact"
+        assert choose(LARGE, "auto") == ("hnsw" if installed else "exact")
+        assert choose(LARGE - 1, "auto") == choose(10**7, "exact") == "exact"
         assert choose(1, "hnsw") == "hnsw"
 
 

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from ketrag_fast import Index, Settings
+from ketrag_fast.base.config.shared import LARGE
 from ketrag_fast.base.installed import install_command
+from ketrag_fast.building import reports
 from ketrag_fast.errors import BackendMissing, Cancelled, IndexDamaged
 from ketrag_fast.kernels.text import unpack
 from ketrag_fast.models import ann
@@ -45,8 +47,9 @@ Build = Callable[..., Index]
 
 @pytest.fixture
 def build(vectors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Build:
-    def make(name: str = "i", large: int = ann.LARGE, **settings: Any) -> Index:
-        monkeypatch.setattr(ann, "LARGE", large)
+    def make(name: str = "i", large: int = LARGE, **settings: Any) -> Index:
+        for module in (ann, reports):
+            monkeypatch.setattr(module, "LARGE", large)
         documents = [Document(f"d{n}", text, "", {"n": n}) for n, text in enumerate(texts())]
         asked = Settings(embedder=f"vectors:{vectors}", threads=2, modes="all", **settings)
         return Index.build(documents, tmp_path / name, settings=asked)

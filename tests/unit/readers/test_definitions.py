@@ -56,7 +56,7 @@ def test_the_first_line_of_a_passage_keeps_its_indentation(tmp_path: Path) -> No
     (tmp_path / "winch.py").write_text(text)
     index = Index.build(tmp_path, tmp_path / "index")
     lines = text.split("\n")
-    hits = index.search("turn value compute", n=20)
+    hits = index.search("turn value compute", limit=20)
     assert len(hits) > 3
     for hit in hits:
         first, last = hit.lines or (0, 0)

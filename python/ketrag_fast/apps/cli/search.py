@@ -135,7 +135,7 @@ def lines_of(hit: Hit, terminal: Terminal) -> list[str]:
     name = f"{index}{path}{f':{position}' if position else ''}"
     head = terminal.paint(path, PATH) + (f":{terminal.paint(position, NUMBER)}" if position else "")
     head = index + (terminal.link(head, hit.path) if hit.path is not None else head)
-    title = inline(" › ".join(hit.title))
+    title = inline(hit.title)
     if hit.relation:
         title = inline(f"{hit.relation}  {title}".rstrip())
     if terminal.width is None:

@@ -95,7 +95,7 @@ class Paths:
         where = f"{named}{self.name(place)}" + (f":{position}" if position else "")
         sender = getattr(place, "sender", None)
         mail = ", ".join(filter(None, (sender and f"from {sender}", getattr(place, "date", None))))
-        return one_line(" | ".join(part for part in (where, " › ".join(place.title), mail) if part))
+        return one_line(" | ".join(part for part in (where, place.title, mail) if part))
 
     def sources(self, places: Sequence[Place]) -> str:
         """Return the words that say which folders or files were indexed."""
@@ -275,7 +275,7 @@ def grep_reply(matches: Sequence[Match], limit: int, tokens: int, paths: Paths) 
     shown: list[Match] = []
     room = tokens - _LAST
     for name, group in groupby(
-        matches[:limit], lambda one: paths.head(replace(one, title=one.title[:1]), "")
+        matches[:limit], lambda one: paths.head(replace(one, headings=one.headings[:1]), "")
     ):
         begun = False
         for match in group:

@@ -291,7 +291,7 @@ class _Tools:
         if (query is None) == (related is None):
             raise InputError("search needs either query or related", hint="give one of them")
         if query is None:
-            hits = Indexes(chosen).search(n=limit, glob=glob, related=related, **fields)
+            hits = Indexes(chosen).search(limit=limit, glob=glob, related=related, **fields)
             return search_reply(hits, limit, max_tokens, self._paths)
         hits = Indexes(chosen).search(query, limit, glob=glob, **fields)
         if not hits and (lines := self._unindexed_lines(query, index)):

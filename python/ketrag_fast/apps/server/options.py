@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ketrag_fast.base.config import Settings
+from ketrag_fast.base.processor import cores
 from ketrag_fast.errors import ConfigError
 from ketrag_fast.records import asdict, dataclass, field
 
@@ -16,13 +17,6 @@ DEFAULT_NAME: Final = "ketrag"
 """The name of an index without NAME=."""
 _NAME_LETTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 _LONGEST_NAME: Final = 64
-
-
-def cores() -> int:
-    """Return the number of processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The settings shared by all systems: documents, units, vectors, models, queries, execution."""
+"""The settings shared by all systems, and those of extraction, which the systems that use it derive."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from ketrag_fast.records import dataclass
 
 LEAST_MEMORY: Final = 256
 """Minimum memory of a build in MB."""
+LARGE: Final = 300_000
+"""Number of vectors from which `ann = auto` uses a graph instead of the exact scan.
+
+No other number was compared."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +45,12 @@ class SharedSettings:
         metavar="NAME",
     )
     chunk_tokens: int = setting(
-        200, "maximum chunk size in tokens", low=8, high=1_000_000, rebuild=True, flag=True
+        200,
+        "maximum chunk size in tokens of English; as much text in other languages",
+        low=8,
+        high=1_000_000,
+        rebuild=True,
+        flag=True,
     )
     overlap: int = setting(0, "tokens shared by neighbouring chunks", low=0, rebuild=True)
     split_level: int = setting(
@@ -52,11 +61,6 @@ class SharedSettings:
     )
     encoding: Literal["cl100k_base", "o200k_base"] = setting(
         "cl100k_base", "tokeniser that sizes and budgets are counted with", rebuild=True
-    )
-    even_chunks: bool = setting(
-        True,
-        "let a chunk in any language hold as much text as chunk_tokens of English; else count tokens exactly",
-        rebuild=True,
     )
     language: str = setting(
         "auto",
@@ -316,4 +320,50 @@ class SharedSettings:
         topic="embedding",
         metavar="PRICES",
         reaches="never",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExtractionSettings:
+    """The settings of extraction. A system whose stages read chunks derives its settings from this class."""
+
+    core_ratio: float = setting(
+        0.8, "share of chunks that an LLM extracts from (the core)", low=0.0, high=1.0, flag=True
+    )
+    entity_types: str = setting(
+        "person,organization,place,event,work,date,concept",
+        "entity types to extract, comma-separated; any: the model decides",
+        topic="reading",
+        flag=True,
+        metavar="LIST",
+        reaches="never",
+    )
+    gleanings: int = setting(
+        0, "extra extraction rounds for entities missed", low=0, high=8, topic="reading", flag=True
+    )
+    summaries: Literal["joined", "model"] = setting(
+        "joined",
+        "descriptions of one entity from several chunks: concatenated, or condensed by the LLM",
+        topic="reading",
+        flag=True,
+    )
+    llm_tokens: int = setting(
+        2048, "maximum tokens of one extraction reply", low=16, high=1_000_000, topic="reading", flag=True
+    )
+    llm_seconds: float | None = setting(
+        120.0,
+        "time limit of one extraction reply in seconds; none: no limit",
+        concerns="run",
+        low=0.1,
+        high=LONGEST_SECONDS,
+        topic="reading",
+        flag=True,
+    )
+    record: str | None = setting(
+        None,
+        "write the extraction replies to a file, for --llm replay:FILE",
+        concerns="run",
+        topic="reading",
+        flag=True,
+        metavar="FILE",
     )

@@ -19,6 +19,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ketrag_fast.base.processor import cores
 from ketrag_fast.errors import BackendError, BackendMissing, ConfigError
 from ketrag_fast.models.embedders.batching import Cutter, Piece, average, batches, pad_rows
 from ketrag_fast.models.embedders.fingerprint import SAMPLE, closeness, of_folder
@@ -62,7 +63,7 @@ class SentenceTransformersEmbedder(Embedder):
         self._folder = folder
         self._torch: Any = import_quietly("torch", EXTRA)
         self._device = _device(self._torch, device)
-        self._cores = threads or _cores()
+        self._cores = threads or cores()
         self._lock = threading.Lock()
         self._model = self._load()
         self._first = self._model[0]
@@ -271,13 +272,6 @@ class SentenceTransformersEmbedder(Embedder):
             f"{self.spec} failed: {type(error).__name__}: {error}",
             hint="files of different models cause such errors: copy the model again",
         )
-
-
-def _cores() -> int:
-    """Return the number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _device(torch: Any, wanted: str) -> str:

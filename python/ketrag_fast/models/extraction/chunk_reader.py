@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from ketrag_fast.base.config import Settings
 from ketrag_fast.base.config.settings import prices_of
+from ketrag_fast.base.config.shared import ExtractionSettings
 from ketrag_fast.models.extraction.parse import PARSER, join_extractions, parse_reply
 from ketrag_fast.models.extraction.prompt import (
     PromptOptions,
@@ -27,7 +28,6 @@ from ketrag_fast.models.extraction.prompt import (
     reply_schema,
 )
 from ketrag_fast.models.extraction.records import EntityRecord, Extraction, RelationRecord
-from ketrag_fast.models.extraction.settings import ExtractionSettings
 from ketrag_fast.models.llms.protocol import LanguageModel, Limits, ModelIdentity, Prompt
 from ketrag_fast.models.llms.registry import HEURISTIC, REPLAY, ModelOptions, open_model, parse_spec
 from ketrag_fast.models.spending import Account, SpendingLimit

@@ -20,7 +20,7 @@ UNITS = Stage(
     "units",
     version=9,
     needs=(DOCUMENTS,),
-    settings=("cut", "chunk_tokens", "overlap", "split_level", "encoding", "language", "even_chunks"),
+    settings=("cut", "chunk_tokens", "overlap", "split_level", "encoding", "language"),
     run=f"{_HERE}.units:run",
     ahead=f"{_HERE}.units_ahead:UnitsAhead",
     unit="documents",

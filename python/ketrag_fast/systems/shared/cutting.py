@@ -51,7 +51,7 @@ def cut_rows(
         splits=settings.split_level,
         encoding=settings.encoding,
         threads=threads,
-        language=settings.language if settings.even_chunks else "english",
+        language=settings.language,
         marks=_marks(rows),
         metadata=metadata,
         lines=lines,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import chain
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from ketrag_fast.base.config import Settings
 from ketrag_fast.kernels.text import pack, unpack
 from ketrag_fast.storage.array_spool import ArraySpool, scratch_folder
+from ketrag_fast.systems.shared import UNITS
 from ketrag_fast.systems.shared.cutting import Locators, Report, cut_rows, locations
 from ketrag_fast.systems.shared.row_reuse import Changes, dense_of, rows_of, strings_of
 from ketrag_fast.systems.shared.rows import U32, Arrays, offsets_of, strings, strings_out
-from ketrag_fast.systems.shared.unit_arrays import SIZES, count_rows, row_arrays
 from ketrag_fast.systems.spec.documents import Documents
 from ketrag_fast.systems.spec.stage import Earlier, Outputs, StageContext, StageInputs
 from ketrag_fast.types.locations import Locator
@@ -25,6 +25,42 @@ T = TypeVar("T")
 R = TypeVar("R")
 _BLOCK: Final = 4 << 20
 """Bytes of documents cut at once."""
+# A new array of units is declared once, in `UNITS`. Cutting in blocks and reuse after a change treat it by
+# its shape: rows are copied, numbers of rows of another kind are renumbered, and strings are packed again.
+# For each array that may be missing there is a function below.
+SIZES: Final = ("documents", "chunks", "units", "text_sentences")
+"""The kinds of rows, by the named size of their arrays. A document with sections has several rows."""
+_OFFSETS: Final = "_offsets"
+
+
+class RowArrays(NamedTuple):
+    """Names of the arrays with one row for each document, chunk, unit or sentence.
+
+    `numbered` has the size that each array of numbers refers to, and `texts` packed strings.
+    """
+
+    dense: tuple[str, ...]
+    numbered: dict[str, str]
+    texts: tuple[str, ...]
+
+
+@cache
+def row_arrays(size: str) -> RowArrays:
+    """Return the arrays with rows of this kind that every index has."""
+    declared = {name: spec for name, spec in (UNITS.arrays or {}).items() if not spec.optional}
+    own = {name: spec for name, spec in declared.items() if spec.shape[0] == size}
+    ends = [n for n, spec in declared.items() if n.endswith(_OFFSETS) and spec.shape == (f"{size}+1",)]
+    return RowArrays(
+        tuple(name for name, spec in own.items() if spec.below is None),
+        {name: spec.below for name, spec in own.items() if spec.below is not None},
+        tuple(name.removesuffix(_OFFSETS) for name in ends),
+    )
+
+
+def count_rows(arrays: Arrays, size: str) -> int:
+    """Return the number of rows of this kind."""
+    own = row_arrays(size)
+    return len(arrays[next(iter(own.numbered))]) if own.numbered else len(arrays[own.texts[0] + _OFFSETS]) - 1
 
 
 def run(inputs: StageInputs, settings: Settings, context: StageContext) -> Outputs:

@@ -73,7 +73,7 @@ def test_failures_and_statistics_of_an_index(place: Path) -> None:
     whole = command("stats", "--verbose", cwd=place).out
     assert all(f"{number}.docx" in whole for number in range(6))
     lines = whole.splitlines()
-    assert "settings:" in lines and "  even_chunks: true" in lines
+    assert "settings:" in lines and "  gitignore: true" in lines
     assert not [line for line in lines if line.endswith((": None", ": True", ": False"))]
     assert "hyde" not in command("ask", "ship", "--llm", "heuristic", cwd=place).err
 

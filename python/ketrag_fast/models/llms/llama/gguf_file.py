@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from ketrag_fast import _core
+from ketrag_fast.base import processor
 from ketrag_fast.errors import BackendError
 from ketrag_fast.models.llms.llama.weights import complaint, library
 from ketrag_fast.records import dataclass, field
@@ -149,7 +150,7 @@ def free_memory() -> int | None:
 
 def cores() -> int:
     """Return the number of usable cores: CPU affinity limited by the cgroup quota."""
-    bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    bound = processor.cores()
     try:
         quota, period = (_GROUP / "cpu.max").read_text().split()
         return max(1, min(bound, round(int(quota) / int(period))))

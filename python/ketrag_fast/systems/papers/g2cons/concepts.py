@@ -8,8 +8,8 @@ import numpy as np
 
 from ketrag_fast import _core
 from ketrag_fast.base.config import Settings
+from ketrag_fast.base.config.shared import ExtractionSettings
 from ketrag_fast.errors import InternalError
-from ketrag_fast.models.extraction.settings import ExtractionSettings
 from ketrag_fast.systems.papers.g2cons import G2ConsSettings
 from ketrag_fast.systems.shared.rows import F32, U32, U64, csr, csr_out, lengths, strings, whole_chunks
 from ketrag_fast.systems.shared.vectors import decoded_sentences

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ketrag_fast.base.config.fields import setting
-from ketrag_fast.models.extraction.settings import ExtractionSettings
+from ketrag_fast.base.config.shared import ExtractionSettings
 from ketrag_fast.records import dataclass
 from ketrag_fast.systems.shared import (
     CHUNK_VECTORS,

@@ -18,9 +18,10 @@ from ketrag_fast.base.installed import install_command
 from ketrag_fast.errors import BackendMissing
 from ketrag_fast.kernels.text import pack
 from ketrag_fast.systems.papers.noderag.attributes import INPUT, Statements, statements, strongest_texts
+from ketrag_fast.systems.papers.noderag.graph import lists_out
 from ketrag_fast.systems.papers.noderag.writing import TOKENS, Community, Element, writer_of
 from ketrag_fast.systems.shared.core_chunks import reading_of
-from ketrag_fast.systems.shared.rows import csr, csr_out, lengths, strings_out
+from ketrag_fast.systems.shared.rows import csr, lengths, strings_out
 from ketrag_fast.systems.shared.stored_rows import text_of
 from ketrag_fast.systems.spec.stage import Outputs, StageContext, StageInputs
 
@@ -120,9 +121,9 @@ def elements(inputs: StageInputs, settings: Settings, context: StageContext) -> 
             titled.setdefault(title, {})[numbers.setdefault(text, len(numbers))] = None
     return {
         **strings_out("element", pack(list(described))),
-        **_rows("element_communities", list(described.values())),
+        **lists_out("element_communities", list(described.values())),
         **strings_out("title", pack(list(titled))),
-        **_rows("title_elements", [sorted(own) for own in titled.values()]),
+        **lists_out("title_elements", [sorted(own) for own in titled.values()]),
     }
 
 
@@ -170,8 +171,3 @@ def _texts(
 
 _MOST_ATTRIBUTES: Final = 4
 """The maximum number of attributes in a prompt about a community; each is as long as twenty units."""
-
-
-def _rows(name: str, rows: list[list[int]]) -> dict[str, NDArray[np.generic]]:
-    ends = np.cumsum([0, *map(len, rows)], dtype=np.uint64)
-    return csr_out(name, (ends, np.array([one for row in rows for one in row], np.uint32)))

@@ -125,22 +125,23 @@ def whole_graph(graph: Heterograph) -> Outputs:
     return {
         **strings_out("semantic_unit", pack(list(graph.units.ids))),
         "unit_weight": np.array(graph.units.weights, np.uint32),
-        **_chunks("unit_chunks", graph.units.chunks),
+        **lists_out("unit_chunks", graph.units.chunks),
         **strings_out("node_entity", pack(list(graph.entities.ids))),
         "entity_weight": np.array(graph.entities.weights, np.uint32),
-        **_chunks("entity_chunks", graph.entities.chunks),
+        **lists_out("entity_chunks", graph.entities.chunks),
         **strings_out("node_relation", pack([TOLD.join(told) for told in graph.told])),
         "relation_weight": np.array(graph.relations.weights, np.uint32),
-        **_chunks("relation_chunks", graph.relations.chunks),
+        **lists_out("relation_chunks", graph.relations.chunks),
         "relation_ends": np.array(graph.ends, np.uint32).reshape(-1, 2),
         **csr_out("mentions", rows),
         "mention_count": counts,
     }
 
 
-def _chunks(name: str, rows: Sequence[Sequence[int]]) -> dict[str, NDArray[Any]]:
+def lists_out(name: str, rows: Sequence[Sequence[int]]) -> dict[str, NDArray[Any]]:
+    """Return the compressed rows of lists of numbers."""
     ends = np.cumsum([0, *map(len, rows)], dtype=np.uint64)
-    return csr_out(name, (ends, np.array([chunk for row in rows for chunk in row], np.uint32)))
+    return csr_out(name, (ends, np.array([one for row in rows for one in row], np.uint32)))
 
 
 Rows = tuple[NDArray[np.uint64], NDArray[np.uint32]]
