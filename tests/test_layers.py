@@ -133,7 +133,7 @@ def test_imports_point_downwards(module: str) -> None:
 
 
 def test_the_server_imports_nothing_of_the_command() -> None:
-    """Not even text for a terminal: `apps.visible` has what both print."""
+    """Not even text for a terminal: `apps.terminal` has what both print."""
     server = {name: targets for name, targets in graph().items() if name.startswith("apps.server")}
     assert server
     assert not [

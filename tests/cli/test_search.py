@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from tests.process import command, environment, ketrag, start
 
-from ketrag_fast.apps.cli.terminal import Terminal, columns, cut
-from ketrag_fast.apps.visible import display_path
+from ketrag_fast.apps.terminal import Terminal, columns, cut, display_path
 
 LONG = "The zeppelin flew over the whole of the long coast and was never seen again by anyone at all."
 

@@ -33,6 +33,13 @@ class ModeRecipe:
         return next(channel for channel in self.channels if channel.name == name)
 
 
+REFERENCE: Final = ":reference"
+"""End of the name of a preset that follows the reference implementation of a published system.
+
+These print no passage that does not fit into the budget; all others cut the first one.
+"""
+
+
 def find_recipe(mode: str) -> ModeRecipe:
     """Return the recipe of a mode. Raises ConfigError if the mode is unknown."""
     systems = registry()
@@ -78,7 +85,7 @@ def build_request(
         rollover=_ROLLOVER.get(rollover, rollover),
         options={**settings.rules, **options},
         top=top,
-        truncate=not is_reference(settings),
+        truncate=not settings.system.endswith(REFERENCE),
         deadline=deadline,
         mask=mask,
         once=once and prints_once(settings),
@@ -88,15 +95,7 @@ def build_request(
 
 def prints_once(settings: Settings) -> bool:
     """Return whether to print copies once and to merge adjacent units. False for the published systems."""
-    return settings.cut != "windows" and not is_reference(settings)
-
-
-def is_reference(settings: Settings) -> bool:
-    """Return whether the index follows the reference implementation of a published system.
-
-    These print no passage that does not fit into the budget; all others cut the first one.
-    """
-    return settings.system.endswith(":reference")
+    return settings.cut != "windows" and not settings.system.endswith(REFERENCE)
 
 
 def split_budget(mode: ModeRecipe, settings: Settings) -> list[tuple[str, float]]:

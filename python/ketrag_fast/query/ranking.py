@@ -18,7 +18,7 @@ from ketrag_fast.errors import (
     KetragError,
     NetworkForbidden,
 )
-from ketrag_fast.query.modes import is_reference, prints_once
+from ketrag_fast.query.modes import REFERENCE, prints_once
 from ketrag_fast.query.plan import QueryPlan
 from ketrag_fast.records import dataclass, field, replace
 
@@ -219,7 +219,7 @@ def request_to_print(plan: QueryPlan, *, min_score: float) -> _core.Request:
         [(PRINTED, 1.0)],
         list(plan.budgets),
         top=plan.top,
-        truncate=not is_reference(settings),
+        truncate=not settings.system.endswith(REFERENCE),
         deadline=plan.clock.each(),
         once=prints_once(settings),
         min_score=min_score,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import Index, Settings
-from ketrag_fast.apps.cli.interchange import IMPORTED
+from ketrag_fast.apps.cli.interchange import BUNDLE, IMPORTED
 from ketrag_fast.apps.cli.main import main
 from ketrag_fast.errors import ConfigError, DocumentError
 from ketrag_fast.interchange.importing import READERS, ImportReport, import_index
@@ -38,7 +38,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ImportR
 
 
 def test_the_command_offers_every_format() -> None:
-    assert tuple(READERS) == IMPORTED
+    assert (BUNDLE, *READERS) == IMPORTED
 
 
 def test_everything_is_taken_over(imported: tuple[ImportReport, Index]) -> None:

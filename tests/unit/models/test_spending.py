@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import Document, Index, Settings
-from ketrag_fast.base.config.settings import Prices, prices_of
+from ketrag_fast.base.config.settings import prices_of
 from ketrag_fast.errors import ConfigError
 from ketrag_fast.models.llms.registry import Models
 from ketrag_fast.models.spending import Account, LimitReachedError, SpendingLimit
@@ -73,7 +73,7 @@ def test_many_threads_never_pass_it() -> None:
 )
 def test_prices_of_one_setting(given: object, embedding: float, prompt: float, reply: float) -> None:
     found = prices_of(Settings(usd_per_million=given).usd_per_million)
-    assert found == Prices(embedding, prompt, reply)
+    assert found == (embedding, prompt, reply)
     assert prices_of(Settings().usd_per_million) is None
 
 

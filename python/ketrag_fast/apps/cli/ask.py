@@ -19,7 +19,7 @@ from ketrag_fast.apps.cli.command import (
     topic,
 )
 from ketrag_fast.apps.cli.retrieve import place_of, reasons
-from ketrag_fast.apps.visible import inline, visible
+from ketrag_fast.apps.terminal import inline, visible
 from ketrag_fast.base.config.fields import LONGEST_SECONDS
 from ketrag_fast.errors import ConfigError
 

@@ -17,7 +17,7 @@ from ketrag_fast.apps.cli.command import (
     topic,
 )
 from ketrag_fast.apps.cli.index import CONTINUES
-from ketrag_fast.apps.visible import inline
+from ketrag_fast.apps.terminal import inline
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import ConfigError
 

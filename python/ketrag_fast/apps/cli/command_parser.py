@@ -9,8 +9,7 @@ from collections.abc import Iterable, Sequence
 from textwrap import wrap
 from typing import Any, Final, NoReturn
 
-from ketrag_fast.apps.cli.terminal import columns_of_terminal
-from ketrag_fast.apps.visible import inline
+from ketrag_fast.apps.terminal import columns_of_terminal, inline
 
 COMMON: Final = "common options"
 """Title of the options that every command takes; help lists them last."""

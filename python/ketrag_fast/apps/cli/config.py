@@ -8,7 +8,7 @@ from typing import Any
 from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.command import Command, Flags, argument, settings
 from ketrag_fast.apps.cli.command_parser import CommandParser, suggestion
-from ketrag_fast.apps.visible import inline
+from ketrag_fast.apps.terminal import inline
 from ketrag_fast.base.config import Setting, catalogue, names, resolve
 from ketrag_fast.base.config.settings import about_broken, systems
 from ketrag_fast.errors import ConfigError

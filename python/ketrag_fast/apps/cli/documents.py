@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.command import FILTER, Command, argument, option, settings, switch
-from ketrag_fast.apps.visible import display_path, inline
+from ketrag_fast.apps.terminal import display_path, inline
 from ketrag_fast.errors import ConfigError, DocumentError
 from ketrag_fast.records import asdict
 from ketrag_fast.types import Document, Failure

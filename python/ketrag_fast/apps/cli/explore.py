@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.command import FILTER, Command, answering, argument, option, settings, switch
-from ketrag_fast.apps.visible import inline
+from ketrag_fast.apps.terminal import inline
 from ketrag_fast.errors import ConfigError, ModeUnavailable, UnknownName
 from ketrag_fast.types.locations import describe_location
 from ketrag_fast.types.wording import about_missing_name, counted

@@ -17,7 +17,7 @@ from ketrag_fast.apps.cli.command import (
     option,
     switch,
 )
-from ketrag_fast.apps.visible import inline
+from ketrag_fast.apps.terminal import inline
 from ketrag_fast.errors import ConfigError, IndexMissing, InternalError, ModeUnavailable
 from ketrag_fast.types.wording import counted
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.command import FILTER, Command, argument, embedding, option, settings, switch, topic
-from ketrag_fast.apps.visible import inline
+from ketrag_fast.apps.terminal import inline
 from ketrag_fast.errors import ConfigError, InputError
 
 # Repeat the names in `interchange.importing` and `exporting`, because importing these modules is slow.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.command import Command, argument, embedding
-from ketrag_fast.apps.visible import inline
+from ketrag_fast.apps.terminal import inline
 from ketrag_fast.errors import BackendError, ConfigError
 
 _PACKAGED = "all-MiniLM-L6-v2"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
 from ketrag_fast.apps.cli import output
 from ketrag_fast.apps.cli.command import FILTER, Command
-from ketrag_fast.apps.cli.terminal import columns_of_terminal
+from ketrag_fast.apps.terminal import columns_of_terminal
 from ketrag_fast.base.config import (
     Settings,
     catalogue,

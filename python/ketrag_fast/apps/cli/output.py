@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ketrag_fast.apps.visible import in_json, inline, visible
+from ketrag_fast.apps.terminal import in_json, inline, visible
 from ketrag_fast.errors import ConfigError, KetragError, ReadOnly
 from ketrag_fast.secrets import redact, redact_all
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ketrag_fast.apps.cli import options
 from ketrag_fast.apps.cli.command import Command, declare_common, values_of
-from ketrag_fast.apps.visible import inline
+from ketrag_fast.apps.terminal import inline
 from ketrag_fast.errors import ExtensionError, KetragError
 from ketrag_fast.extending import Command as OutsideCommand
 

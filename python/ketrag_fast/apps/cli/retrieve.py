@@ -25,7 +25,7 @@ from ketrag_fast.apps.cli.command import (
     switch,
     topic,
 )
-from ketrag_fast.apps.visible import inline, quote_source_lines
+from ketrag_fast.apps.terminal import inline, quote_source_lines
 from ketrag_fast.errors import ConfigError, DocumentError, EmptyQuery, KetragError
 from ketrag_fast.records import dataclass, replace
 from ketrag_fast.types.locations import describe_location

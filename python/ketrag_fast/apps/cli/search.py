@@ -22,9 +22,19 @@ from ketrag_fast.apps.cli.command import (
     switch,
     topic,
 )
-from ketrag_fast.apps.cli.terminal import FAINT, NUMBER, PATH, Terminal, cut, standard_output
-from ketrag_fast.apps.cli.terminal import columns as columns_of
-from ketrag_fast.apps.visible import display_path, in_json, inline, one_line
+from ketrag_fast.apps.terminal import (
+    FAINT,
+    NUMBER,
+    PATH,
+    Terminal,
+    cut,
+    display_path,
+    in_json,
+    inline,
+    one_line,
+    standard_output,
+)
+from ketrag_fast.apps.terminal import columns as columns_of
 from ketrag_fast.errors import UnknownName
 from ketrag_fast.records import replace
 from ketrag_fast.types.wording import outdated_files

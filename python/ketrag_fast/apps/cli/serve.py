@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.assistants import ASSISTANTS, SKILL, Edit, edits, lines, write
 from ketrag_fast.apps.cli.command import EMBEDDER, Command, answering, embedding, option, switch, topic
-from ketrag_fast.apps.visible import inline, one_line
+from ketrag_fast.apps.terminal import inline, one_line
 from ketrag_fast.base.installed import install_command
 from ketrag_fast.errors import BackendMissing, ConfigError, IndexLocked
 

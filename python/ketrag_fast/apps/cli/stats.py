@@ -16,7 +16,7 @@ from ketrag_fast.apps.cli.command import (
     settings,
     topic,
 )
-from ketrag_fast.apps.visible import inline
+from ketrag_fast.apps.terminal import inline
 from ketrag_fast.base.config import Settings
 from ketrag_fast.errors import IndexMissing, KetragError
 

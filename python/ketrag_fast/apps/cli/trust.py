@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ketrag_fast.apps.cli import options, output
 from ketrag_fast.apps.cli.command import Command, option, switch
-from ketrag_fast.apps.visible import inline
+from ketrag_fast.apps.terminal import inline
 from ketrag_fast.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ketrag_fast.apps.cli import output
 from ketrag_fast.apps.cli.command import Command, argument, option
-from ketrag_fast.apps.visible import inline
+from ketrag_fast.apps.terminal import inline
 
 _FILE = "file with the users, one JSON object a line (`ketrag serve --users FILE`)"
 

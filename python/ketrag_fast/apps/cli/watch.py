@@ -18,7 +18,7 @@ from ketrag_fast.apps.cli.command import (
     embedding,
     option,
 )
-from ketrag_fast.apps.visible import inline
+from ketrag_fast.apps.terminal import inline
 from ketrag_fast.base.installed import install_command
 from ketrag_fast.errors import BackendMissing, ConfigError, IndexLocked, KetragError
 from ketrag_fast.records import replace

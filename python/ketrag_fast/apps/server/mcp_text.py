@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate, groupby
 from typing import Any, Final
 
-from ketrag_fast.apps.visible import display_path, one_line, quote_source_lines
+from ketrag_fast.apps.terminal import display_path, one_line, quote_source_lines
 from ketrag_fast.query.outline import Outline
 from ketrag_fast.records import dataclass, field, replace
 from ketrag_fast.types import Answer, Context, Excerpt, Files, Hit, Hits, Match, Passage, Place, Theme, Themes

@@ -12,7 +12,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
-from ketrag_fast.base.config.fields import Concern, Setting, Topic, declared_settings, suggest
+from ketrag_fast.base.config.fields import MOST, Concern, Setting, Topic, declared_settings, suggest
 from ketrag_fast.base.config.local_servers import SETTINGS, spell_out
 from ketrag_fast.base.config.shared import LEAST_MEMORY, SharedSettings
 from ketrag_fast.base.hashes import blake2b
@@ -72,7 +72,8 @@ class Settings(SharedSettings):
                 hint=f"--memory {LEAST_MEMORY}, or leave it out for a quarter of the machine's memory",
             )
         shards_of(self.shard)
-        prices_of(self.usd_per_million)
+        if self.usd_per_million is not None:
+            prices_of(self.usd_per_million)
         systems().check(self)
 
     @property
@@ -134,6 +135,8 @@ def _spell_list(value: Any) -> Any:
     listed = value if isinstance(value, (list, tuple)) else [value]
     if any(isinstance(one, bool) or not isinstance(one, (str, int, float)) for one in listed):
         return value  # which the setting rejects, unless it is None
+    if any(isinstance(one, int) and abs(one) > MOST for one in listed):
+        return value  # Python does not print an integer with very many digits
     return ",".join(part.strip() for one in listed for part in str(one).split(","))
 
 
@@ -269,13 +272,8 @@ def shards_of(text: str | None) -> Shards | None:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Prices:
-    """Prices in USD of a million tokens: of texts to embed, and of an LLM's prompts and replies."""
-
-    embedding: float
-    prompt: float
-    reply: float
+Prices = tuple[float, float, float]
+"""Prices in USD of a million tokens: of texts to embed, and of an LLM's prompts and replies."""
 
 
 def prices_of(text: str | None) -> Prices | None:
@@ -291,7 +289,8 @@ def prices_of(text: str | None) -> Prices | None:
             f"usd_per_million must be one to three prices of at least 0, got {text!r:.80}",
             hint="0.02,0.15,0.60 are those of embeddings, of LLM prompts and of LLM replies",
         )
-    return Prices(*found, *found[-1:] * (3 - len(found)))
+    embedding, prompt, reply = found + found[-1:] * (3 - len(found))
+    return embedding, prompt, reply
 
 
 PREFIX = "KETRAG_"

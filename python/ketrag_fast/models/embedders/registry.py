@@ -65,7 +65,7 @@ def options_of(settings: Settings, limit: SpendingLimit | None = None) -> Embedd
         offline=settings.offline,
         allow_download=settings.allow_download,
         limit=SpendingLimit(settings.limit_usd) if limit is None else limit,
-        usd_per_million=None if prices is None else prices.embedding,
+        usd_per_million=None if prices is None else prices[0],
     )
 
 

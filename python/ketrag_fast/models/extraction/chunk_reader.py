@@ -243,9 +243,10 @@ def _account_of(settings: Settings, limit: SpendingLimit) -> Account:
     prices = prices_of(settings.usd_per_million)
     if prices is None:
         return Account(None, limit)
+    embedding, prompt, reply = prices
     # Twice the tokens: an embedding model may count more of them than the one that wrote them.
-    later = 2 * prices.embedding if settings.embedder.startswith("openai:") else 0.0
-    return Account(prices.prompt, limit, usd_per_million_out=prices.reply, usd_later=later)
+    later = 2 * embedding if settings.embedder.startswith("openai:") else 0.0
+    return Account(prompt, limit, usd_per_million_out=reply, usd_later=later)
 
 
 def replay_only_reader(settings: Settings, row: StoredReader) -> ChunkReader:

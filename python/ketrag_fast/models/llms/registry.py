@@ -115,11 +115,11 @@ class Models:
 
     def __init__(self, settings: Settings) -> None:
         self.limit = SpendingLimit(settings.limit_usd)
-        prices = prices_of(settings.usd_per_million)
+        prices = None if settings.usd_per_million is None else prices_of(settings.usd_per_million)
         if prices is None:  # a limit without a price is an error when an endpoint is used, not on opening
             self.account = Account()
         else:
-            self.account = Account(prices.prompt, self.limit, usd_per_million_out=prices.reply)
+            self.account = Account(prices[1], self.limit, usd_per_million_out=prices[2])
         self._priced = prices is not None or settings.limit_usd is None
         self._settings = settings
         self._lock = threading.Lock()

@@ -10,7 +10,7 @@ import pytest
 
 from ketrag_fast import Document, Index, Settings
 from ketrag_fast.apps.cli.main import main
-from ketrag_fast.apps.visible import in_json, inline, quote_source_lines, visible
+from ketrag_fast.apps.terminal import in_json, inline, quote_source_lines, visible
 
 WILD = "".join(map(chr, [*range(0x20), *range(0x7F, 0xA0), 0x202E, 0x2028, 0x2066, 0xFEFF, 0xE0041]))
 EVIL = "a\x1b[2J\x9b31m\rb\n  [9] forged:0-1  Title  (1.000)\u202etxt"

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ketrag_fast.apps.visible import in_json
+from ketrag_fast.apps.terminal import in_json
 from tests.support.parts import part
 
 part("orjson", "server")
