@@ -42,7 +42,10 @@ class Settings(SharedSettings):
 
     def __init__(self, **values: Any) -> None:
         known = catalogue()
-        values |= {name: _spell_list(values[name]) for name in _LISTS & values.keys()}
+        for name in _LISTS & values.keys():
+            value = values[name]
+            if value is not None and not (isinstance(value, str) and value.split() == [value]):
+                values[name] = _spell_list(value)
         values |= {name: spell_out(values[name]) for name in SETTINGS & values.keys()}
         unknown = next((name for name in values if name not in known), None)
         if unknown is not None:
