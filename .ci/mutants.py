@@ -52,12 +52,40 @@ AREAS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
         "query/search.py",
         ("index/test_search_exactly.py", "index/test_search.py", "index/test_unnoticed_faults.py"),
     ),
-    "storage": ("storage/*.py", ("unit/storage",)),
-    "building": ("building/*.py", ("unit/building", "index/test_update.py", "index/test_unchanged_files.py")),
+    "storage": (
+        "storage/*.py",
+        (
+            "unit/storage",
+            "unit/test_locks.py",
+            "unit/models/test_cache.py",
+            "index/test_bundle.py",
+            "index/test_delta_tools.py",
+            "index/test_generations_kept.py",
+            "index/test_history.py",
+            "index/test_sources_trusted.py",
+            "index/test_unchanged_files.py",
+        ),
+    ),
+    "building": (
+        "building/*.py",
+        (
+            "unit/building",
+            "index/test_update.py",
+            "index/test_unchanged_files.py",
+            "index/test_allowed.py",
+            "index/test_merge.py",
+            "index/test_reuse.py",
+            "index/test_delta_tools.py",
+            "index/test_dry_run.py",
+            "index/test_source_faults.py",
+        ),
+    ),
 }
 """For each area its modules below python/ketrag_fast, separated by commas, and the few, fast files and
 folders below tests/ that guard them.
 """
+_IMPORTS: Final = "tests/unit/storage/test_durable.py::test_removing_folders_imports_no_packers"
+"""A test of what a process imports, in which mutmut imports more."""
 _RUST_DONE: Final = (0, 2, 3)
 """Exit codes of cargo-mutants after a whole run: all mutants caught, some missed, some timed out."""
 RUST: Final = ("rust/core/src/rank/**", "rust/core/src/search/**")
@@ -105,7 +133,14 @@ def run_python(area: str, only: list[str], most: int, seed: int) -> tuple[int, l
         "source_paths": ["ketrag_fast"],
         "only_mutate": [f"ketrag_fast/{one}" for one in modules.split(",")],
         "also_copy": ["examples"],
-        "pytest_add_cli_args": ["-p", "no:cacheprovider", "-p", "pytest_rerunfailures"],
+        "pytest_add_cli_args": [
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "pytest_rerunfailures",
+            "--deselect",
+            _IMPORTS,
+        ],
         "pytest_add_cli_args_test_selection": [f"tests/{name}" for name in tests],
         "process_isolation": "forkserver",  # threads of the core do not survive a fork
         "timeout_constant": 20.0,

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -215,3 +216,108 @@ def test_documents_of_several_are_listed(
     assert f"[{paths[1]}] bread" in capsys.readouterr().out
     assert main(["documents", "-i", paths[0], "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["index"] == paths[0]
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str | None, Index]]:
+    """Two indexes, in which each argument of a query changes the result."""
+    folder = tmp_path_factory.mktemp("fleet")
+    rows = {
+        "north": [*NORTH, Document("fleet/ice", "Ice presses the Fram.\nThe krill of the ice.", "Ice")],
+        "south": [*SOUTH, Document("fleet/harbour", "Flour for the Maud.\nThe krill of the sea.", "Sea")],
+    }
+    with ExitStack() as stack:
+        yield {
+            name: stack.enter_context(
+                Index.build(
+                    [Document(one.id, one.text, one.title, {"part": one.id[:2]}) for one in documents],
+                    folder / str(name),
+                    settings=Settings(threads=1, modes="walk,bm25,text"),
+                )
+            )
+            for name, documents in rows.items()
+        }
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_every_argument_reaches_the_indexes(fleet: dict[str | None, Index], *, several: bool) -> None:
+    north = fleet["north"]
+    both = Indexes(fleet if several else {None: north})
+    plain: dict[str, Any] = {"query": "Fram krill ice maud", "mode": "bm25"}
+    related: dict[str, Any] = {"related": "fleet/ice"}
+    rows: list[tuple[dict[str, Any], dict[str, Any], tuple[str, ...], tuple[str, ...]]] = [
+        (
+            plain,
+            {},
+            ("fleet/ice", "fram", "whales"),
+            ("fleet/ice", "maud", "fram", "fleet/harbour", "whales"),
+        ),
+        (plain, {"n": 1}, ("fleet/ice",), ("fleet/ice",)),
+        (plain, {"glob": "fleet/*"}, ("fleet/ice",), ("fleet/ice", "fleet/harbour")),
+        (
+            plain,
+            {"grep": "the surface|The krill"},
+            ("fleet/ice", "whales"),
+            ("fleet/ice", "fleet/harbour", "whales"),
+        ),
+        (plain, {"filter": "part=wh"}, ("whales",), ("whales",)),
+        (related, {}, ("fram", "whales"), ("fram", "whales")),
+        (related, {"n": 1}, ("fram",), ("fram",)),
+        (related, {"glob": "w*"}, ("whales",), ("whales",)),
+        (related, {"grep": "krill"}, ("whales",), ("whales",)),
+        (related, {"filter": "part=wh"}, ("whales",), ("whales",)),
+    ]
+    for query, how, one, all_of_them in rows:
+        hits = both.search(**query, **how)
+        assert tuple(hit.document for hit in hits) == (all_of_them if several else one), (query, how)
+        assert {hit.index for hit in hits if hit.document == "fram"} <= {"north" if several else None}
+        if not several:
+            assert hits == north.search(**query, **how)
+
+
+def test_arguments_hold_for_lines_texts_lists_and_answers(fleet: dict[str | None, Index]) -> None:
+    both = Indexes(fleet)
+    rows: list[tuple[dict[str, Any], list[str]]] = [
+        ({}, ["fleet/ice", "fleet/ice", "fram", "maud", "fleet/harbour", "fleet/harbour"]),
+        ({"limit": 0}, []),
+        ({"limit": 4}, ["fleet/ice", "fleet/ice", "fram", "maud"]),
+        ({"limit": 5}, ["fleet/ice", "fleet/ice", "fram", "maud", "fleet/harbour"]),
+        ({"glob": "fleet/*", "limit": 3}, ["fleet/ice", "fleet/ice", "fleet/harbour"]),
+    ]
+    for how, documents in rows:
+        assert sorted(line.document for line in both.grep("Fram|Maud|krill of", **how)) == sorted(documents)
+    with pytest.raises(DeadlineExceeded):
+        both.grep("Fram", deadline=1e-9)
+    assert (both.text("fleet/harbour", (2, 2)).text, both.text("fleet/harbour", 2).index) == (
+        "The krill of the sea.",
+        "south",
+    )
+    listed = both.documents(filter="part=fl", count=1)
+    assert {name: [one.document for one in own] for name, own in listed.items()} == {
+        "north": ["fleet/ice"],
+        "south": ["fleet/harbour"],
+    }
+    contexts = both.retrieve_many(["Fram", "Maud"], mode="bm25", top=1, filter="part=fl")
+    assert [[one.document for one in context.passages] for context in contexts] == [
+        ["fleet/ice"],
+        ["fleet/harbour"],
+    ]
+    (rows_of_one,) = both.retrieve_many(["krill"], budgets=[10, 500], mode="bm25", top=2)
+    assert [(one.budget, len(one.passages)) for one in rows_of_one] == [(10, 1), (500, 2)]
+    answer = both.ask("Who sailed the Maud?", mode="bm25", filter="part=ma", llm="none")
+    assert [one.document for one in answer.context.passages] == ["maud"] and answer.quotes
+    for wrong in ({}, {"north": "ftp://there"}):
+        with pytest.raises(ConfigError):
+            Indexes(wrong)
+
+
+def test_the_nearest_name_of_any_index_is_suggested(fleet: dict[str | None, Index]) -> None:
+    for both in (Indexes(fleet), Indexes(dict(reversed(fleet.items())))):
+        with pytest.raises(UnknownName) as unknown:
+            both.search(related="fleet/harbor")
+        assert unknown.value.hint == "did you mean fleet/harbour?"
+        assert [hit.index for hit in both.search(related="fleet/harbour", n=1)] == ["south"]
+        nothing = both.search(related="NoSuchName", n=1)
+        assert not nothing and nothing.reason == "no_match"
+    with pytest.raises(ConfigError, match="related needs an index of this machine"):
+        Indexes({"a": "http://127.0.0.1:1", "b": "http://127.0.0.1:1"}).search(related="fleet/harbour")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,43 @@ def test_a_limit_is_the_number_of_lines_over_all_documents(tmp_path: Path) -> No
             found = index.grep("walrus", limit=limit)
             assert len(found) == min(limit, 1400)
             assert [line.document for line in found[:3]] == ["d0", "d0", "d1"][:limit]
+
+
+def test_lines_of_several_blocks_are_those_of_the_texts(tmp_path: Path) -> None:
+    """Blocks have two megabytes of text; here three have documents, of which every third is in team a."""
+    texts = [f"a walrus {n}\n{'no bird ' * 16_000}\n\nthe walrus and a walrus" for n in range(42)]
+    documents = [Document(f"d#{n}", text, "", {"team": "abc"[n % 3]}) for n, text in enumerate(texts)]
+    documents.append(Document("long", "of ice " * 900 + "walrus"))
+    expected = [
+        (f"d#{n}", None, (at, at), line, tuple(m.span() for m in re.finditer("walrus", line)), None)
+        for n, text in enumerate(texts)
+        for at, line in enumerate(text.split("\n"), 1)
+        if "walrus" in line
+    ]
+    with Index.build(documents, tmp_path / "index", settings=Settings(modes="text", threads=1)) as index:
+        assert len(index._opened.texts.core.blocks(None)) == 3
+
+        def found(**how: Any) -> list[tuple[Any, ...]]:
+            return [
+                (one.document, one.lines, one.text_lines, one.line.text, one.line.marks, one.line.number)
+                for one in index.grep("walrus", **how)
+            ]
+
+        assert found()[:-1] == expected
+        of_team = [row for row in expected if int(row[0][2:]) % 3 == 0]
+        assert found(filter="team=a") == of_team
+        for limit in (1, 40, 41, 83):
+            assert found(limit=limit) == expected[:limit]
+            assert found(limit=limit, filter="team=a") == of_team[:limit]
+        assert index.grep_counts("walrus") == {one.id: 1 if one.id == "long" else 2 for one in documents}
+        assert index.files().documents == tuple(one.id for one in documents)
+        line = index.grep("walrus")[-1].line
+        whole = documents[-1].text
+        assert (
+            line.cut > 0
+            and line.text == whole[line.cut :]
+            and line.marks == ((len(line.text) - 6, len(line.text)),)
+        )
 
 
 def test_text_without_another_position_has_lines(tmp_path: Path) -> None:

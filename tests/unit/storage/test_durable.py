@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+from ketrag_fast.storage.arrays import write_arrays
 from ketrag_fast.storage.durable import (
     discard_folder,
     json_bytes,
+    link_or_copy,
+    make_folder,
     remove_folder,
     replace_path,
     retry_denied,
+    sync_folders,
 )
+from ketrag_fast.storage.generation import discard, publish
+from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.manifest import StageRecord
 
 
 class Door:
@@ -108,3 +118,76 @@ def test_json_files_have_a_line_for_each_entry() -> None:
         ' "empty": {}',
         "}",
     ]
+
+
+@pytest.fixture
+def steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """The files and folders that are synced and renamed, in order, relative to the temporary folder."""
+    if not Path("/proc/self/fd").is_dir():
+        pytest.skip("the paths of open files are known on Linux only")
+    found: list[tuple[str, ...]] = []
+
+    def record(module: str, *, moves: bool) -> None:
+        call = getattr(os, module)
+
+        def recorded(first: Any, *rest: Any, **named: Any) -> Any:
+            paths = (first, *rest) if moves else (Path(f"/proc/self/fd/{first}").readlink(),)
+            found.append((module, *(str(Path(path).relative_to(tmp_path)) for path in paths)))
+            return call(first, *rest, **named)
+
+        monkeypatch.setattr(os, module, recorded)
+
+    record("fsync", moves=False)
+    for name in ("rename", "replace"):
+        record(name, moves=True)
+    return found
+
+
+def test_a_generation_is_synced_before_it_gets_its_name(tmp_path: Path, steps: list[tuple[str, ...]]) -> None:
+    layout = Layout(tmp_path / "index")
+    layout.create()
+    (layout.work / "units").mkdir(parents=True)
+    records = write_arrays(layout.work / "units", {"a": np.arange(200_000, dtype=np.float64)})
+    assert steps[-2:] == [("fsync", "index/work/units/a.npy"), ("fsync", "index/work/units/blocks.b3")]
+    steps.clear()
+    stage = StageRecord("units", 1, "print", 0.5, records)
+    publish(layout, [(layout.work / "units", stage)], settings={}, documents={}, version="0")
+    generation = "index/gen-000001"
+    assert steps == [
+        ("fsync", "index/work/publish/units"),
+        ("fsync", "index/work/publish/manifest.json"),
+        ("fsync", "index/work/publish"),
+        ("rename", "index/work/publish", generation),
+        ("fsync", "index"),
+        ("fsync", "index/CURRENT.tmp"),
+        ("replace", "index/CURRENT.tmp", "index/CURRENT"),
+        ("fsync", "index"),
+    ]
+    steps.clear()
+    discard(layout, 1)
+    aside = "index/work/gen-000001"
+    assert steps == [("rename", generation, aside), ("fsync", "index/work"), ("fsync", "index")]
+    assert not (tmp_path / generation).exists() and not (tmp_path / aside).exists()
+
+
+def test_new_folders_and_copies_are_synced(
+    tmp_path: Path, steps: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_folder(tmp_path / "a" / "b", 0o700)
+    assert (
+        steps == [("fsync", "."), ("fsync", "a")] and (tmp_path / "a" / "b").stat().st_mode & 0o777 == 0o700
+    )
+    with pytest.raises(FileExistsError):
+        make_folder(tmp_path / "a")
+    steps.clear()
+    sync_folders(tmp_path / "a")
+    assert steps == [("fsync", "a/b"), ("fsync", "a")]
+    steps.clear()
+
+    def refuse(*_: object) -> None:
+        raise OSError("no links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    (tmp_path / "a" / "file").write_text("x")
+    link_or_copy(tmp_path / "a" / "file", tmp_path / "copy")
+    assert steps == [("fsync", "copy")] and (tmp_path / "copy").read_text() == "x"
