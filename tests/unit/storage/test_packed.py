@@ -48,6 +48,12 @@ def test_arrays_come_back_and_those_that_shrink_are_packed(
             np.testing.assert_array_equal(found[name], array)
             assert found[name].dtype == array.dtype and found[name].shape == array.shape
             assert not found[name].flags.writeable
+        text = ARRAYS["text"]
+        assert {name: found.packed_bytes(name) for name in found} == {
+            n: text.size if n == "text" else 0 for n in found
+        }
+        assert b"".join(piece.tobytes() for piece in found.pieces("text")) == text.tobytes()
+        np.testing.assert_array_equal(found.read_bytes("text", 100, 70_000), text[100:70_000])
     for name in PACKED:
         assert 8 * records[name].bytes <= 7 * ARRAYS[name].nbytes
         assert (folder / f"{name}.pack").stat().st_size == records[name].bytes

@@ -1,0 +1,94 @@
+"""Small functions of the storage whose whole results are written down."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ketrag_fast.errors import IndexMissing
+from ketrag_fast.storage.delta import _as_numbers
+from ketrag_fast.storage.generation import open_current
+from ketrag_fast.storage.journal import Journal
+from ketrag_fast.storage.layout import MERGE, Layout
+from ketrag_fast.storage.source_files import file_of
+from ketrag_fast.storage.tables import Tables
+from ketrag_fast.storage.vector_cache import VectorTable
+
+
+def test_values_of_a_change_are_numbers_with_the_same_bits() -> None:
+    rows = [
+        (np.array([[1.5], [-2.0]], np.float32), [0x3FC00000, 0xC0000000]),
+        (np.array([-1, 3], np.int8), [0xFF, 3]),
+        (np.array([[7, 255]], np.uint8)[:, ::-1], [255, 7]),
+        (np.array([2**63 + 1], np.uint64), [2**63 + 1]),
+    ]
+    for values, expected in rows:
+        numbers = _as_numbers(values)
+        assert (numbers.tolist(), numbers.dtype) == (expected, np.uint64), values
+
+
+def test_replies_survive_a_power_cut_and_readers_write_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "index.sqlite"
+
+    def modes(opened: Tables | Journal | VectorTable) -> tuple[str, int]:
+        mode, synchronous = (
+            opened._db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous")
+        )
+        return mode, synchronous
+
+    with Journal(path) as journal:
+        assert modes(journal) == ("wal", 2)  # FULL
+        assert journal.latest_model() is None and journal.latest() is None
+        journal.reader("chunks", "a", {"n": 1})
+        first = journal.model("print", "b", {"n": 2})
+        journal.reader("other chunks", "a", {"n": 3})
+        assert journal.latest_model() == first == journal.known("model print")
+        assert (first.key, first.spec, first.identity, first.hits) == ("model print", "b", {"n": 2}, 0)
+        assert journal.latest_model("a") is None
+        assert [journal.latest(spec).key for spec in (None, "a") if journal.latest(spec)] == [
+            "other chunks"
+        ] * 2
+        journal.reader("chunks", "c", {"n": 1})
+        assert journal.latest().key == "chunks" and journal.latest("a").key == "other chunks"
+    with VectorTable(path) as vectors:
+        assert modes(vectors) == ("wal", 1)  # NORMAL
+    before = {one.name: one.stat().st_mtime_ns for one in tmp_path.iterdir()}
+    with Journal(path, read_only=True) as journal:
+        assert journal.latest_model() is not None
+        with pytest.raises(Exception, match="readonly"):
+            journal._db.execute("DELETE FROM readers")
+    assert {one.name: one.stat().st_mtime_ns for one in tmp_path.iterdir() if one.name in before} == before
+
+
+def test_an_unfinished_index_names_the_command_that_continues_it(tmp_path: Path) -> None:
+    layout = Layout(tmp_path / "index")
+    layout.create()
+    Tables(layout.tables).close()
+    for command in ("index", "merge"):
+        if command == "merge":
+            (layout.work / MERGE).write_text("")
+        with pytest.raises(IndexMissing, match="was never finished") as unfinished:
+            open_current(layout)
+        assert unfinished.value.hint == f"run the same `ketrag {command}` again: it goes on from there"
+
+
+def test_the_file_of_a_document(tmp_path: Path) -> None:
+    base = tmp_path / "notes"
+    (base / "sub").mkdir(parents=True)
+    for name in ("a.md", "sub/rows.csv", os.fsdecode(b"caf\xe9.md")):
+        (base / name).write_text("x")
+    rows = [
+        ("a.md", base / "a.md"),
+        ("notes/a.md", base / "a.md"),
+        ("sub/rows.csv#12", base / "sub" / "rows.csv"),
+        ("sub/rows.csv:3", base / "sub" / "rows.csv"),
+        ("caf\\xe9.md", base / os.fsdecode(b"caf\xe9.md")),
+        ("b.md", None),
+        ("sub", None),
+    ]
+    for name, expected in rows:
+        assert file_of(str(base), name) == expected, name
+    assert file_of(str(base / "a.md"), "whatever") == base / "a.md"
