@@ -55,6 +55,17 @@ def test_replies_survive_a_power_cut_and_readers_write_nothing(tmp_path: Path) -
         assert journal.latest().key == "chunks" and journal.latest("a").key == "other chunks"
     with VectorTable(path) as vectors:
         assert modes(vectors) == ("wal", 1)  # NORMAL
+        vectors.add("other", 5, None, "b", {})
+        vectors.add("print", 3, 512, "a", {"name": "e"})
+        assert vectors.record("print") == (2, 3, 512, {"name": "e"}) and vectors.record("third") is None
+        assert [vectors.dimension(name) for name in ("other", "print", "third")] == [5, 3, None]
+        vectors.put(2, "text", [b"k" * 16, b"l" * 16], np.eye(2, 3, dtype=np.float32))
+        assert (vectors.count("print"), vectors.count("other"), vectors.altered) == (2, 0, 0)
+        out = np.full((3, 3), 7, np.float32)
+        assert vectors.get(2, "text", [b"l" * 16, b"m" * 16, b"k" * 16], out).tolist() == [True, False, True]
+        assert out.tolist() == [[0, 1, 0], [7, 7, 7], [1, 0, 0]]
+        assert (vectors.forget("print"), vectors.count("print"), vectors.record("print")) == (2, 0, None)
+        assert vectors.record("other") == (1, 5, None, {})
     before = {one.name: one.stat().st_mtime_ns for one in tmp_path.iterdir()}
     with Journal(path, read_only=True) as journal:
         assert journal.latest_model() is not None

@@ -12,6 +12,7 @@ from ketrag_fast import Document, Index, Settings
 from ketrag_fast.errors import IndexDamaged
 from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.layout import Layout
+from ketrag_fast.storage.published_texts import _UnitTexts
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.types.locations import Locator
 from tests.support.faults import run_sql
@@ -61,3 +62,14 @@ def test_sections_and_locators_need_the_texts(tmp_path: Path) -> None:
     marks = (Locator(0, 10, "heading", ["One"]), Locator(10, 22, "heading", ["Two"]))
     path = build([*PLAIN[:5], Document("d5", "Nansen in the ice now.", "Page 5", {}, marks)], tmp_path / "i")
     assert not as_published(path)
+
+
+def test_hashes_that_share_a_prefix_are_told_apart(tmp_path: Path) -> None:
+    """Hashes are searched by their first eight bytes."""
+    units = dict(open_current(Layout(build(PLAIN, tmp_path / "index"))).stages["units"])
+    hashes = units["document_hashes"].copy()
+    hashes[1:5, :8] = hashes[3, :8]
+    texts = _UnitTexts({**units, "document_hashes": hashes})  # type: ignore[arg-type]
+    stored = [row.tobytes() for row in hashes]
+    unknown = [stored[3][:8] + bytes(len(stored[3]) - 8), bytes(len(stored[3])), stored[5][:-1] + b"?"]
+    assert texts._numbers([*stored, *unknown]) == [*range(6), None, None, None]
