@@ -73,3 +73,31 @@ def test_hashes_that_share_a_prefix_are_told_apart(tmp_path: Path) -> None:
     stored = [row.tobytes() for row in hashes]
     unknown = [stored[3][:8] + bytes(len(stored[3]) - 8), bytes(len(stored[3])), stored[5][:-1] + b"?"]
     assert texts._numbers([*stored, *unknown]) == [*range(6), None, None, None]
+
+
+@pytest.mark.parametrize("is_lent", [True, False])
+def test_documents_are_read_in_every_way(tmp_path: Path, *, is_lent: bool) -> None:
+    """Texts that are published are not in the tables."""
+    path = build(DATED, tmp_path / "index")
+    if not is_lent:
+        for one in DATED:
+            run_sql(path, f"INSERT INTO texts SELECT key, '{one.text}' FROM documents WHERE id = '{one.id}'")
+    with Tables(path / "index.sqlite", read_only=True) as tables:
+        assert tables.texts.all_here() is not is_lent
+        whole = [
+            {
+                "id": one.id.encode(),
+                "title": one.title.encode(),
+                "text": one.text.encode(),
+                "metadata": f'{{"year":{1890 + n}}}'.encode(),
+            }
+            for n, one in enumerate(DATED)
+        ]
+        assert list(tables.documents()) == DATED
+        assert [one.columns for one in tables.stored(["d4", "d1", "none"])] == [whole[4], whole[1]]
+        assert [one.columns for one in tables.some([3, 0])] == [whole[3], whole[0]]
+        assert tables.ids_at([5, 0]) == ["d5", "d0"] and tables.ids_at(range(6)) == [one.id for one in DATED]
+        for size, lengths in ((1, [1] * 6), (82, [2] * 3), (83, [3] * 2), (1 << 20, [6])):
+            blocks = list(tables.blocks(size))
+            assert [len(block) for block in blocks] == lengths
+            assert [one.columns for block in blocks for one in block] == whole
