@@ -101,8 +101,9 @@ def test_an_altered_reply_is_named(tmp_path: Path) -> None:
     with sqlite3.connect(path) as db:
         db.execute("UPDATE replies SET text = x'00'")
     db.close()
-    with pytest.raises(IndexDamaged, match="cached replies are altered"):
+    with pytest.raises(IndexDamaged, match="cached replies are altered") as altered:
         merged([path], tmp_path / "out")
+    assert "run `ketrag index` in that folder twice" in str(altered.value.hint)
 
 
 def test_a_part_that_lacks_a_table_is_damaged(tmp_path: Path) -> None:

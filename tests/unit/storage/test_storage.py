@@ -98,6 +98,10 @@ def test_publish_and_open(layout: Layout) -> None:
     assert (opened.number, current_number(layout)) == (1, 1)
     np.testing.assert_array_equal(opened.stages["things"]["vectors"], ARRAYS["vectors"])
     assert oct(layout.root.stat().st_mode & 0o777) == "0o700"
+    about = (layout.generation(1) / "manifest.json").stat()
+    for verify in ("full", "blocks", "sizes"):
+        found = open_current(layout, verify)
+        assert (found.verify, found.stamp) == (verify, (about.st_ino, about.st_mtime_ns))
 
 
 def test_digest_depends_on_content_alone(layout: Layout) -> None:
