@@ -2,20 +2,46 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import zlib
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ketrag_fast.errors import IndexMissing
+from ketrag_fast.storage.checksum import raw_digest, text_digest
 from ketrag_fast.storage.delta import _as_numbers
 from ketrag_fast.storage.generation import open_current
-from ketrag_fast.storage.journal import Journal
+from ketrag_fast.storage.journal import Journal, reply_key, seal_of
 from ketrag_fast.storage.layout import MERGE, Layout
 from ketrag_fast.storage.source_files import file_of
 from ketrag_fast.storage.tables import Tables
-from ketrag_fast.storage.vector_cache import VectorTable
+from ketrag_fast.storage.vector_cache import VectorTable, _sum, text_hash
+
+
+def blake(*parts: bytes, size: int) -> bytes:
+    return hashlib.blake2b(b"".join(parts), digest_size=size).digest()
+
+
+def test_keys_and_checksums_are_those_of_the_format() -> None:
+    """Another key would make every stored reply and vector useless: models would be called again."""
+    text, marked = "tëxt\ud800", "tëxt\ud800".encode("utf-8", "surrogatepass")
+    sizes = [len(part).to_bytes(8, "little") for part in (b"title", marked)]
+    assert reply_key("title", text) == blake(sizes[0], b"title", sizes[1], marked, size=16)
+    assert text_hash(text) == blake(marked, size=16)
+    assert seal_of(7, [b"k\0ey", 0, b"\xc3\xa9"]) == blake(b"7", b"4 k\0ey", b"1 0", b"2 \xc3\xa9", size=8)
+    assert seal_of(7, ["tëxt", None]) == blake(b"7", b"7 ", "'tëxt'".encode(), b"4 None", size=8)
+    assert _sum("role", b"key", b"vector") == zlib.crc32(b"rolekeyvector").to_bytes(4, "little")
+    for count in (1, 1 << 16, 1 << 17):  # concatenated, or hashed one by one
+        length = count.to_bytes(8, "little")
+        expected = blake((2).to_bytes(8, "little"), b"ab", length, b"x" * count, size=32)
+        assert (
+            raw_digest([b"ab", memoryview(b"x" * count)])
+            == expected
+            == bytes.fromhex(text_digest(["ab", "x" * count]))
+        )
 
 
 def test_values_of_a_change_are_numbers_with_the_same_bits() -> None:
