@@ -23,8 +23,9 @@ def two_levels(deltas_of_any_size: None, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def opened(path: Path) -> Delta:
-    found = open_current(Layout(path)).delta
-    assert found is not None
+    generation = open_current(Layout(path))
+    found = generation.delta
+    assert found is not None and generation.verify == "blocks"
     return found
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sqlite3
 import zlib
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ketrag_fast.errors import IndexMissing
+from ketrag_fast.errors import IndexDamaged, IndexMissing
 from ketrag_fast.storage.checksum import raw_digest, text_digest
 from ketrag_fast.storage.delta import _as_numbers
 from ketrag_fast.storage.generation import open_current
@@ -19,6 +21,7 @@ from ketrag_fast.storage.layout import MERGE, Layout
 from ketrag_fast.storage.source_files import file_of
 from ketrag_fast.storage.tables import Tables
 from ketrag_fast.storage.vector_cache import VectorTable, _sum, text_hash
+from ketrag_fast.types import Failure
 
 
 def blake(*parts: bytes, size: int) -> bytes:
@@ -129,3 +132,25 @@ def test_the_file_of_a_document(tmp_path: Path) -> None:
     for name, expected in rows:
         assert file_of(str(base), name) == expected, name
     assert file_of(str(base / "a.md"), "whatever") == base / "a.md"
+
+
+def test_rows_of_another_type_are_named(tmp_path: Path) -> None:
+    """SQLite reads such rows of an altered file, although it does not store them in strict tables."""
+    path = tmp_path / "index.sqlite"
+    with Tables(path) as tables, tables.transaction():
+        tables.add_sources([("path", "docs", "/docs")])
+        tables.set_failures([Failure("x", "document", "bad")])
+    db = sqlite3.connect(path, isolation_level=None)
+    db.execute("PRAGMA writable_schema = ON")
+    db.execute(
+        "UPDATE sqlite_schema SET sql = replace(sql, 'STRICT', '') WHERE name IN ('failures', 'sources')"
+    )
+    db.close()
+    for change, words in (
+        ("failures SET message = x'00'", r"the row of a failure is invalid: \('x', 'document', b"),
+        ("sources SET label = x'00'", "the rows of these sources are altered: 1"),
+    ):
+        with closing(sqlite3.connect(path, isolation_level=None)) as db:
+            db.execute(f"UPDATE {change}")
+        with Tables(path) as tables, pytest.raises(IndexDamaged, match=words):
+            (tables.failures if change.startswith("failures") else tables.sources)()
