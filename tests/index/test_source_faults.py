@@ -16,6 +16,7 @@ from ketrag_fast.building import source_comparison
 from ketrag_fast.building import sources as build_sources
 from ketrag_fast.storage import source_table
 from ketrag_fast.storage.source_table import SourceTable
+from ketrag_fast.storage.tables import Tables
 from tests.support.office_files import archive
 
 OLD = 1_000_000_000_000_000_000
@@ -92,6 +93,19 @@ def test_the_documents_of_a_deleted_file_are_removed(other: Path, tmp_path: Path
     with Index.build([], tmp_path / "ix") as index:
         assert (ids(index), index.report.failures) == ({"o.md"}, ())
         assert [one for one in index.report.warnings if "were removed" in one] == []
+
+
+@pytest.mark.parametrize("name", ["numbered.csv", "both.zip", "box.mbox", "a.md"])
+def test_the_ids_tell_that_a_deleted_source_was_a_file(other: Path, tmp_path: Path, name: str) -> None:
+    """An unbundled index knows nothing of its files."""
+    (tmp_path / name).write_bytes({**FILES, "a.md": b"A note about ice."}[name])
+    Index.build([tmp_path / name, other], tmp_path / "ix").close()
+    with Tables(tmp_path / "ix" / "index.sqlite") as tables:
+        tables.drop_known_files()
+    (tmp_path / name).unlink()
+    with Index.build([], tmp_path / "ix") as index:
+        assert ids(index) == {"o.md"}
+        assert f"the source {tmp_path / name} is missing; its documents were removed" in index.report.warnings
 
 
 def test_a_deleted_file_on_a_missing_drive_keeps_its_documents(other: Path, tmp_path: Path) -> None:
