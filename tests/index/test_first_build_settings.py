@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ketrag_fast import Document, Index, Settings
-from ketrag_fast.errors import Cancelled, DocumentError
+from ketrag_fast.errors import Cancelled, ConfigError, DocumentError
 from ketrag_fast.storage.layout import Layout
 from ketrag_fast.systems.index_settings import begun_settings, stored_settings
 from tests.process import POLAR, command, python
@@ -121,3 +121,14 @@ def test_a_second_command_that_fails_keeps_the_settings(docs: Path, tmp_path: Pa
     begun = begun_settings(Layout(place))
     assert begun is not None
     assert begun["chunk_tokens"] == 50
+
+
+def test_an_index_without_documents_may_get_other_units(tmp_path: Path) -> None:
+    page = Document("a", "The Fram sailed north. " * 40)
+    Index.build([page], tmp_path / "index", settings=Settings(chunk_tokens=50)).close()
+    with pytest.raises(ConfigError, match="different units"):
+        Index.build([page], tmp_path / "index", settings=Settings(chunk_tokens=500))
+    with Index.open(tmp_path / "index") as index:
+        index.update(remove=["a"])
+    with Index.build([page], tmp_path / "index", settings=Settings(chunk_tokens=500)) as index:
+        assert index._opened.settings.chunk_tokens == 500 and len(index.inspect.documents()) == 1

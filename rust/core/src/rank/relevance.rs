@@ -138,6 +138,9 @@ pub fn nothing_fits(best: Option<Evidence>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::graph::links::{view, Links, Texts};
+    use crate::progress::Progress;
+    use crate::text::strings::StringsBuf;
 
     fn of(share: f64, cosine: Option<f64>) -> Evidence {
         let (covered, sentence, saturated) = (share, share, share / 2.0);
@@ -165,5 +168,38 @@ mod tests {
     fn nothing_fits_without_words_in_common() {
         assert!(nothing_fits(Some(of(0.0, None))) && nothing_fits(Some(of(0.0, Some(0.0)))));
         assert!(!nothing_fits(Some(of(1.0, None))) && !nothing_fits(None));
+    }
+
+    /// Four units of two keywords each. A word of a unit that no sentence has counts for every sentence.
+    #[test]
+    fn evidence_is_the_share_of_the_weights_of_keywords() {
+        let texts: StringsBuf =
+            ["red boat", "boat harbour", "red harbour", "green sea"].into_iter().collect();
+        let titles: StringsBuf = ["", "", "", ""].into_iter().collect();
+        let sentences: StringsBuf =
+            ["red", "boat", "harbour", "red", "harbour", "green sea"].into_iter().collect();
+        let input = Texts {
+            titles: titles.view(),
+            texts: texts.view(),
+            sentences: sentences.view(),
+            first_sentence: &[0, 1, 3, 5, 6],
+            language: crate::text::detection::Choice::Detect,
+        };
+        let arrays = Links::build(&input, 1, &Progress::none()).unwrap().into_arrays();
+        let weights = std::sync::OnceLock::new();
+        let links = view(&arrays, &weights).unwrap();
+        let judge = Judge::new(&links, "red boat harbour zebra");
+        let (idf, unseen) = (2f64.ln(), 10f64.ln()); // each word is in two of four units, or in none
+        let total = 3.0 * idf + unseen;
+        for (unit, covered, sentence) in [(0, 2.0, 2.0), (1, 2.0, 1.0), (2, 2.0, 1.0), (3, 0.0, 0.0)] {
+            let found = judge.evidence(unit);
+            let saturated = covered / 2.2; // tf / (tf + 1.2) in units of mean length
+            for (value, share) in
+                [(found.covered, covered), (found.sentence, sentence), (found.saturated, saturated)]
+            {
+                assert!((value - share * idf / total).abs() < 1e-6, "{unit}: {found:?}");
+            }
+            assert_eq!((found.cosine, found.keywords, found.unseen), (None, 4.0, 0.25));
+        }
     }
 }

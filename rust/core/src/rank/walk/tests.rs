@@ -1,6 +1,8 @@
 use super::*;
 use crate::graph::links::{view, Array, Links, Texts};
 use crate::text::strings::StringsBuf;
+use crate::vector::signs::pack;
+use crate::vector::{Rows, Signs, Vectors};
 use std::time::Instant;
 
 fn index(units: &[(String, String)]) -> Vec<(&'static str, Array)> {
@@ -131,6 +133,82 @@ fn scores_are_those_of_the_table() {
         }
     }
     assert!(found.iter().eq(&SCORES), "{found:#?}");
+}
+
+/// Files of code and their page among notes; the units of a file are adjacent.
+fn repository() -> (Vec<(String, String)>, Vec<u32>, Vec<&'static str>) {
+    let told = [
+        ("src/reader.py", "def read_rows(path): the reader of rows opens the file"),
+        ("src/reader.py", "class Reader: reads rows of a table and keeps the header"),
+        ("src/table/rows.py", "def split_rows(text): rows of a table are split at the end of a line"),
+        ("src/table/__init__.py", "from rows import split_rows; from reader import Reader"),
+        ("tests/test_reader.py", "def test_reader(): the reader reads rows of a table"),
+        ("docs/reader.md", "How to use the reader: the reader reads a table of rows"),
+        ("notes/ships", "The rows of benches in the ship were a table for the men"),
+        ("src/v1/reader.py", "def read_rows(path): the older reader of rows"),
+    ];
+    let mut ids: Vec<&str> = told.iter().map(|u| u.0).collect();
+    ids.dedup();
+    let row = |path| ids.iter().position(|id| *id == path).unwrap() as u32;
+    let rows = told.iter().map(|u| row(u.0)).collect();
+    let units = told.iter().map(|u| (String::new(), u.1.to_owned())).collect();
+    (units, rows, ids)
+}
+
+/// As [`SCORES`], first of the crowd with vectors, then of a repository without and with them.
+const MORE_SCORES: [&str; 9] = [
+    "66 12.03505, 69 12.03505, 1 12.03505, 0 11.65890, 67 11.52705, 64 10.85412",
+    "1 13.77817, 67 13.77817, 2 13.67033, 64 12.92641, 69 11.80738, 65 11.16270",
+    "1 14.10025, 65 13.26754, 2 12.36659, 67 12.28665, 64 12.04942, 66 11.72914",
+    "1 4.35513, 7 0.03843, 2 -7.03715, 5 -7.03715, 6 -9.34248, 3 -10.14160",
+    "7 13.28235, 0 12.37767, 2 -6.24865, 5 -6.24865, 6 -9.53988, 1 -9.53988",
+    "2 16.22128, 1 -2.46445, 5 -5.13827, 6 -5.13827, 7 -7.22957, 3 -7.22957",
+    "1 10.59576, 7 1.15463, 2 -4.36641, 5 -5.08196, 6 -5.08196, 3 -5.08196",
+    "0 2.29455, 7 2.29455, 2 -3.38147, 5 -15.85944, 6 -15.85944, 3 -15.85944",
+    "2 9.55133, 1 2.62112, 7 -3.06638, 6 -3.06638, 5 -11.58837, 3 -11.58837",
+];
+
+#[test]
+fn scores_with_vectors_and_of_files_are_those_of_the_table() {
+    let mut found = Vec::new();
+    let (code, rows, ids) = repository();
+    let ids: StringsBuf = ids.into_iter().collect();
+    let asked_code = ["Where does the reader read rows of a table?", "read_rows Reader", "split rows table"];
+    for (units, questions, has_files, dense) in [
+        (crowded(), &QUESTIONS[..3], false, true),
+        (code.clone(), &asked_code[..], true, false),
+        (code, &asked_code[..], true, true),
+    ] {
+        let arrays = index(&units);
+        let weights = std::sync::OnceLock::new();
+        let links = view(&arrays, &weights).unwrap();
+        // Values that are added without rounding, so that all processors agree.
+        let values: Vec<f32> =
+            (0..units.len()).flat_map(|u| [3, 5, 7, 2].map(|k| ((u * k) % 5) as f32 / 8.0)).collect();
+        let signed: Vec<f32> = values.iter().map(|x| x - 0.2).collect();
+        let bits = pack(&signed, 4);
+        let texts: StringsBuf = units.iter().map(|u| u.1.as_str()).collect();
+        let files = code::Files { ids: ids.view(), texts: texts.view() };
+        let own: Vec<u32> =
+            if has_files { rows.clone() } else { (0..units.len() as u32).map(|u| u / 2).collect() };
+        let places = Units {
+            lengths: Lengths::Keywords,
+            documents: Some((&own).into()),
+            files: has_files.then_some(files),
+        };
+        for question in questions {
+            let vectors = dense.then(|| {
+                let rows = Rows::Floats(Vectors::new(&values, 4).unwrap(), None);
+                Dense::new(rows, Signs::new(&bits, 4).unwrap(), &[0.5, 0.25, -0.25, 0.5]).unwrap()
+            });
+            let (plan, none) = (Plan::new(false), Progress::none());
+            let mut scratch = Scratch::default();
+            let ranked = rank(&links, places, vectors, None, question, 6, None, &plan, &mut scratch, &none);
+            let row: Vec<_> = ranked.unwrap().iter().map(|s| format!("{} {:.5}", s.id, s.score)).collect();
+            found.push(row.join(", "));
+        }
+    }
+    assert!(found.iter().eq(&MORE_SCORES), "{found:#?}");
 }
 
 #[test]
