@@ -89,6 +89,16 @@ def test_what_is_not_there_is_listed(
         Index.open(tmp_path / "none")
 
 
+def test_everything_that_failed_is_reported_together(folder: Path, tmp_path: Path) -> None:
+    (folder / "rows.jsonl").write_text('{"text": "One row of ice."}\n{"text": 1\n', "utf-8")
+    with Index.build(folder, tmp_path / "ix") as index:
+        first = [(one.document, one.code) for one in index.report.failures] if index.report else []
+        assert [name for name, _ in first] == ["rows.jsonl:2"]
+        report = index.update(add=folder, remove=["nothing.md", "a.md"])
+        named = [one.document for one in report.failures]
+        assert named == ["rows.jsonl:2", "nothing.md"] and report.removed == 1, report.failures
+
+
 def test_a_dry_run_changes_nothing(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = str(tmp_path / "ix")
     assert main(["index", str(folder), "-i", place]) == 0
