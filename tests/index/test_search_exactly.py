@@ -50,6 +50,8 @@ def test_lines_of_all_documents_of_a_file_are_counted(index: Index) -> None:
 def test_a_filter_and_globs_hold_together(index: Index) -> None:
     rows: list[tuple[dict[str, Any], int]] = [
         ({}, 4),
+        ({"glob": []}, 4),
+        ({"glob": [], "filter": "team=a"}, 2),
         ({"glob": "sub/*"}, 2),
         ({"filter": "team=a"}, 2),
         ({"filter": "team=a", "glob": "sub/*"}, 1),

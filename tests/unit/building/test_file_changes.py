@@ -1,14 +1,22 @@
-"""Positions of new files among known ones, and batches of touched files."""
+"""Positions of new files among known ones, batches of touched files, and portions of texts without vectors."""
 
 from __future__ import annotations
 
 import os
 import struct
+from pathlib import Path
 
+import numpy as np
+
+from ketrag_fast import Document, Index, Settings
 from ketrag_fast.building import touched
 from ketrag_fast.building.file_changes import FileChanges, Places, SourceChanges
+from ketrag_fast.building.placeholders import Unembedded
+from ketrag_fast.storage.generation import open_current
 from ketrag_fast.storage.known_files import KnownFile
+from ketrag_fast.storage.layout import Layout
 from ketrag_fast.storage.source_table import SourceRow
+from ketrag_fast.storage.tables import Tables
 from ketrag_fast.types import Failure
 
 UNREADABLE = os.fsdecode(b"\xe9.md")
@@ -57,3 +65,23 @@ def test_touched_files_are_compared_in_bounded_batches() -> None:
     assert sizes([]) == []
     assert sizes([most, 0, 1, most - 1, 1, 2 * most, 1]) == [[0, 1], [2, 3], [4], [5], [6]]
     assert [len(batch) for batch in sizes([1] * (2 * number + 1))] == [number, number, 1]
+
+
+def test_documents_without_vectors_are_taken_in_portions(tmp_path: Path) -> None:
+    documents = [Document(f"d{n}", f"Page {n} of the log of the Fram.") for n in range(5)]
+    Index.build(documents, tmp_path / "index", settings=Settings(modes="bm25", threads=1)).close()
+    found = Unembedded.__new__(Unembedded)
+    found._hashes = open_current(Layout(tmp_path / "index")).stages["units"]["document_hashes"]
+    found._rows, found._sizes = np.array([0, 1, 3, 4]), np.array([3, 1, 2, 4])
+    with Tables(tmp_path / "index" / "index.sqlite", read_only=True) as tables:
+        for most, ids, left in (
+            (1, {"d0": 0}, 7),
+            (3, {"d0": 0}, 7),
+            (4, {"d0": 0, "d1": 1}, 6),
+            (5, {"d0": 0, "d1": 1, "d3": 3}, 4),
+            (99, {"d0": 0, "d1": 1, "d3": 3, "d4": 4}, 0),
+            (None, {"d0": 0, "d1": 1, "d3": 3, "d4": 4}, 0),
+        ):
+            assert (found.take(tables, most), found.count) == (ids, left), most
+        found._rows = found._rows[:0]
+        assert found.take(tables) == {}
