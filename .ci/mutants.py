@@ -46,6 +46,20 @@ AREAS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
             "index/test_shards.py::test_a_document_of_two_indexes_is_returned_once",
             "index/test_shards.py::test_a_late_index_is_named",
             "index/test_shards.py::test_a_query_of_function_words",
+            *(
+                f"index/test_remote_shards.py::test_{name}"
+                for name in (
+                    "services_rank_as_local_shards",
+                    "hits_of_services_are_those_of_local_shards",
+                    "a_service_next_to_an_open_index",
+                    "one_service_answers_alone",
+                    "settings_hold_for_services",
+                    "a_change_between_the_calls_runs_the_query_again",
+                    "a_service_that_changes_twice_is_left_out",
+                    "wrong_replies_name_the_shard",
+                    "requests_that_a_service_refuses",
+                )
+            ),
         ),
     ),
     "search": (
@@ -71,14 +85,20 @@ AREAS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
         "building/*.py",
         (
             "unit/building",
-            "index/test_update.py",
-            "index/test_unchanged_files.py",
-            "index/test_allowed.py",
-            "index/test_merge.py",
-            "index/test_reuse.py",
-            "index/test_delta_tools.py",
-            "index/test_dry_run.py",
-            "index/test_source_faults.py",
+            *(
+                f"index/test_{name}.py"
+                for name in (
+                    *(
+                        "update",
+                        "unchanged_files",
+                        "source_faults",
+                        "first_build_settings",
+                        "sources_trusted",
+                    ),
+                    *("freshness", "vectors_behind", "delta_levels", "delta_tools", "reuse", "dry_run"),
+                    *("allowed", "merge", "merge_refused", "merge_stopped", "purge_faults"),
+                )
+            ),
         ),
     ),
 }

@@ -11,7 +11,9 @@ import pytest
 
 from ketrag_fast import Document, Index, Settings
 from ketrag_fast.apps.cli.main import main
+from ketrag_fast.building.unchanged import REMOVED
 from ketrag_fast.errors import IndexMissing, InputError
+from ketrag_fast.storage.tables import Tables
 from tests import small_model
 
 WORDS = (
@@ -56,6 +58,10 @@ def test_removed_documents_stay_away_until_they_are_added(folder: Path, tmp_path
     with Index.build([], tmp_path / "ix") as index:
         assert index.report is not None and not index.report.changed
         assert any("skipped 3" in warning for warning in index.report.warnings)
+        with Tables(tmp_path / "ix" / "index.sqlite", read_only=True) as tables:
+            assert [(note.document, note.code, note.message) for note in tables.notes_of_files()] == [
+                (name, REMOVED, "1") for name in ("b.md", "old/g.md", "old/h.md")
+            ]
         back = index.update(add=folder / "old" / "g.md")
         assert (back.added, ids(index)[-1]) == (1, "old/g.md")
         assert index.update(add=folder).added == 2

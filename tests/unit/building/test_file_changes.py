@@ -1,4 +1,4 @@
-"""Positions of new files among known ones, batches of touched files, and portions of texts without vectors."""
+"""Positions of new files, batches of touched files, and portions of texts without vectors."""
 
 from __future__ import annotations
 
