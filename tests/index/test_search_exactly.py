@@ -61,6 +61,7 @@ def test_a_filter_and_globs_hold_together(index: Index) -> None:
     for how, count in rows:
         hits = index.search("walrus", mode="bm25", **how)
         assert len(hits) == count, how
+        assert (hits.query, [hit.rank for hit in hits]) == ("walrus", list(range(1, count + 1)))
 
 
 def test_a_code_with_leading_zeros_is_a_text_in_filters(tmp_path: Path) -> None:
