@@ -37,6 +37,7 @@ def test_a_mail_has_its_date(index: Index) -> None:
 
 
 def test_lines_of_all_documents_of_a_file_are_counted(index: Index) -> None:
+    assert all(line.lines and line.text_lines is None for line in index.grep("walrus"))
     counted = index.grep_counts("walrus")
     assert {Path(path).parent.name: count for path, count in counted.items()} == {"files": 3, "sub": 3}
     of_one = index.grep_counts("walrus", glob="sub/*")
