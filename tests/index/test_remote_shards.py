@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 import time
 import urllib.error
 import urllib.request
@@ -29,6 +30,7 @@ from ketrag_fast.errors import (
 from ketrag_fast.index import remote, shard_copies
 from ketrag_fast.index.indexes import Indexes
 from ketrag_fast.index.shard_copies import ShardCopy
+from ketrag_fast.models.http import kept_connections
 from ketrag_fast.query import shards
 from ketrag_fast.query.shards import WrongReply
 from tests.process import ketrag
@@ -92,7 +94,8 @@ def altered(service: Running, change: Callable[[str, Any], Any]) -> Iterator[str
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["content-length"]))
+            given = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            body = json.dumps({name: value for name, value in given.items() if name != "bytes"}).encode()
             head = {"content-type": "application/json"}
             request = urllib.request.Request(service.url + self.path, body, head)
             with urllib.request.urlopen(request) as reply:
@@ -137,6 +140,93 @@ def test_services_rank_as_local_shards(
                 left, right = ({**context.to_json(), "timings_ms": {}} for context in (one, other))
                 assert left == right
     far.close()
+
+
+def test_the_front_answers_calls_as_the_application_does(
+    folders: dict[str, Path], served: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Queries need nothing of the application. A request with an `Origin`, which it reads, gets the same."""
+    service, passed = served.service, []
+    in_turn = service.in_turn
+
+    def counted(*arguments: Any) -> Any:
+        passed.append(arguments)
+        return in_turn(*arguments)
+
+    monkeypatch.setattr(service, "in_turn", counted)
+    sent: list[tuple[str, dict[str, Any]]] = []
+    send = kept_connections.KeptConnections._write
+
+    def recorded(self: Any, connection: Any, path: str, body: bytes, until: float) -> Any:
+        sent.append((path, json.loads(body)))
+        return send(self, connection, path, body, until)
+
+    monkeypatch.setattr(kept_connections.KeptConnections, "_write", recorded)
+    far = Indexes(addresses(served), copies=False)
+    for mode in ("walk", "bm25"):
+        assert far.retrieve("Where was the bilder of the Fram born?", mode=mode, deadline=20.0).passages
+    far.close()
+    assert not passed
+    names = {path.rpartition("/")[2] for path, _ in sent}
+    assert names >= {"plan", "candidates", "look-up", "passages"}
+    with served.client() as client:
+        for number, (path, body) in enumerate(sent, 1):
+            one = client.post(path, json=body)
+            other = client.post(path, json=body, headers={"Origin": served.url})
+            assert (one.status_code, other.status_code, len(passed)) == (200, 200, number)
+            assert one.headers["content-type"] == other.headers["content-type"]
+            assert without_times(one.content) == without_times(other.content)
+    assert any(body.get("bytes") for _, body in sent) and any(body.get("reading") for _, body in sent)
+
+
+def without_times(content: bytes) -> bytes:
+    return re.sub(rb'"timings_ms":\{[^}]*\}', b"", content)
+
+
+def test_the_front_leaves_calls_with_errors_to_the_application(served: Running) -> None:
+    with served.client() as client:
+        plan = client.post("/v1/shard/plan", json={"question": "Fram"}).json()
+        for path, body, status in (
+            ("plan", {"question": "Fram", "mode": "none"}, 400),
+            ("plan", {"question": "Fram", "unknown": 1}, 422),
+            ("plan", {"question": "Fram", "index": "west"}, 404),
+            ("candidates", {"question": "Fram", "state": plan["state"]}, 422),
+            ("none", {}, 404),
+        ):
+            assert client.post(f"/v1/shard/{path}", json=body).status_code == status
+        bad = client.post("/v1/shard/plan", content=b"[", headers={"content-type": "application/json"})
+        assert bad.status_code == 400
+        late = client.post("/v1/shard/plan", json={"question": "Fram", "seconds": 1e-9, "filter": "year>1"})
+        assert (late.status_code, late.json()["code"]) == (504, "deadline")
+
+
+def test_calls_have_lines_in_the_log_and_metrics(served: Running, folders: dict[str, Path]) -> None:
+    def calls() -> float:
+        labels = {"route": "/v1/shard/plan", "status": "200"}
+        with served.client() as client:
+            text = client.get("/metrics").text
+        found = re.search(
+            rf'^ketrag_requests_total{{(?=[^}}]*"{labels["route"]}").*"200".*}} (.*)$', text, re.M
+        )
+        return float(found[1]) if found else 0.0
+
+    before = calls()
+    with served.client() as client:
+        assert client.post("/v1/shard/plan", json={"question": "Fram"}).status_code == 200
+    assert calls() == before + 1
+
+
+def test_a_service_that_restarts_is_asked_on_a_new_connection(folders: dict[str, Path]) -> None:
+    with running(folders["north"]) as service:
+        far = Indexes({"a": service.url, "b": f"{service.url}#ketrag"}, copies=False)
+        first = far.retrieve("Fram", mode="bm25")
+        for one in far._indexes.values():
+            assert isinstance(one, remote.RemoteIndex)
+            assert one._kept._idle
+            for connection, _ in one._kept._idle:
+                connection.shutdown(2)
+        assert shown(far.retrieve("Fram", mode="bm25")) == shown(first)
+        far.close()
 
 
 def test_hits_of_services_are_those_of_local_shards(
@@ -199,7 +289,7 @@ def test_a_change_between_the_calls_runs_the_query_again(
         Index.build(documents, tmp_path / name, settings=Settings(threads=1)).close()
     paths = {name: str(tmp_path / name) for name in POLAR}
     new = Document("colin", "Colin Archer of Tolderodden designed yachts.", "Yachts")
-    call, calls = remote.RemoteIndex.call, []
+    begin, calls = remote.RemoteIndex.begin, []
     with running(tmp_path / "north", indexes=paths) as service:
 
         def changing(self: Any, name: str, what: str, *rest: Any) -> Any:
@@ -209,12 +299,13 @@ def test_a_change_between_the_calls_runs_the_query_again(
                 documents = [*POLAR["south"], new]
                 Index.build(documents, paths["south"], settings=Settings(threads=1), replace=True).close()
                 entry.index.refresh()
-            return call(self, name, what, *rest)
+            return begin(self, name, what, *rest)
 
-        monkeypatch.setattr(remote.RemoteIndex, "call", changing)
+        monkeypatch.setattr(remote.RemoteIndex, "begin", changing)
         found = Indexes(addresses(service)).retrieve("Who designed yachts?", mode="walk", top=1)
         assert [one.document for one in found.passages] == ["colin"] and not found.missing
-        assert calls.count(("north", "plan")) == 2
+        # The plan, similar words for "yachts", which no index had, and the plan of the second run.
+        assert calls.count(("north", "plan")) == 3
 
 
 def test_a_service_that_changes_twice_is_left_out(served: Running) -> None:
@@ -273,7 +364,7 @@ def garbled(data: dict[str, Any]) -> dict[str, Any]:
 
 
 WRONG: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "version": ("plan", lambda data: {**data, "protocol": 2}),
+    "version": ("plan", lambda data: {**data, "protocol": 3}),
     "no shard": ("plan", lambda data: {"answer": 42}),
     "list": ("plan", lambda data: [data]),
     "language": ("plan", lambda data: {**data, "totals": {**data["totals"], "languages": {"250": 1}}}),
@@ -400,7 +491,7 @@ def test_bad_calls_to_a_shard_are_typed_errors(served: Running) -> None:
             "/v1/shard/counts",
             json={**state, "state": "0-x", "terms": {"keywords": [], "names": [], "subjects": []}},
         )
-        assert other.json() == {"schema": "ketrag/shard/1", "protocol": 1, "state": plan["state"]}
+        assert other.json() == {"schema": "ketrag/shard/1", "protocol": 2, "state": plan["state"]}
         paths = client.get("/openapi.json").json()["paths"]
         assert {path for path in paths if path.startswith("/v1/shard/")} == {
             f"/v1/shard/{what}"

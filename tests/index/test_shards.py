@@ -8,11 +8,13 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from ketrag_fast import Document, Index
+from ketrag_fast import Document, Index, _core
 from ketrag_fast.errors import DeadlineExceeded
 from ketrag_fast.eval import load_dataset
 from ketrag_fast.eval.datasets import DataSet
@@ -109,6 +111,41 @@ def test_several_indexes_rank_as_one(
 
 
 @pytest.mark.usefixtures("way")
+def test_candidates_with_the_words_of_the_question_alone_are_enough_for_bm25(
+    dataset: DataSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Contexts equal those of candidates with all words, which questions with other forms of words need."""
+    keep_apart(monkeypatch)
+    asked: list[bool] = []
+    candidates = shards.LocalShard.candidates
+
+    def recorded(self: shards.LocalShard, words: shards.Words, *rest: Any) -> Any:
+        asked.append(words.are_enough)
+        return candidates(self, words, *rest)
+
+    monkeypatch.setattr(shards.LocalShard, "candidates", recorded)
+    german = Document("brief", "Die Briefe der Kapitäne liegen im Archiv. Der Kapitän schrieb sie.", "Brief")
+    documents = [replace(one, metadata={"number": at}) for at, one in enumerate(documents_of(dataset))]
+    with ExitStack() as stack:
+        several = divided(stack, [*documents, german], tmp_path, 3)
+        questions = [one.text for one in dataset.questions[:QUESTIONS]]
+        for question in (
+            *questions,
+            '"Colin Archer" of Larvik',
+            "Kapitän schrieb Brief",
+            "no wrods",
+            "films",
+        ):
+            for fields in ({}, {"top": 3, "filter": "number<150"}, {"min_score": 0.3}):
+                own = {"mode": "bm25", **fields}
+                narrow = several.retrieve(question, **own).to_json()
+                with monkeypatch.context() as patch:
+                    patch.setattr(_core, "reads_forms", lambda *_: True)
+                    full = several.retrieve(question, **own).to_json()
+                assert {**narrow, "timings_ms": {}} == {**full, "timings_ms": {}}
+    assert set(asked) == {True, False}
+
+
 def test_hops_lead_from_index_to_index(tmp_path: Path) -> None:
     """The second passage has no word of the question: only the first one leads to it."""
     with ExitStack() as stack:

@@ -7,17 +7,17 @@ ranked in each index, and their passages are merged by relevance, which has the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Unpack, overload
 
 from ketrag_fast.base.config import Settings
-from ketrag_fast.base.memory import enough_memory, map_threads
+from ketrag_fast.base.memory import enough_memory
 from ketrag_fast.errors import ConfigError, InputError, InternalError, KetragError, UnknownName
 from ketrag_fast.index.index import Index
 from ketrag_fast.index.merged_results import Found, merged_context, merged_hits
-from ketrag_fast.index.part_ranking import LATE, rank_parts, with_same_mode
+from ketrag_fast.index.part_ranking import rank_parts, with_same_mode
 from ketrag_fast.index.parts import Part, Printed, Search, local_part
 from ketrag_fast.query.query import Clock, Query, QueryFields, as_query, check_top
-from ketrag_fast.query.shards import CALL_SHARE, ShardChanged, Together, is_final
+from ketrag_fast.query.shards import CALL_SHARE, Pending, ShardChanged, Together, now, run_all
 from ketrag_fast.records import replace
 from ketrag_fast.types import Context, Hits
 
@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from ketrag_fast.query.answering import AnswerOptions
     from ketrag_fast.query.search import Globs
     from ketrag_fast.types import Answer, Excerpt, Listed, Match, Themes
+
+
+_SAME: Final = 0.001
+"""Difference in seconds up to which indexes share a query with its deadline: a copy of the query for each
+of them takes as long as a plan: 0.05 ms, unless a filter is new."""
 
 
 class Indexes:
@@ -331,9 +336,7 @@ class Indexes:
         first = self._first
         settings = (self._settings or Settings()) if first is None else first._opened.settings
         clock = Clock(settings.deadline if query.deadline is None else query.deadline, 1)
-        remote = sum(not isinstance(index, Index) for index in self._indexes.values())
-        threads = settings.threads if first is None else first._opened.threads
-        threads = min(len(self._indexes), max(threads, 1) + remote)  # a service computes elsewhere
+        threads = max(settings.threads if first is None else first._opened.threads, 1)
         try:
             return self._run_once(query, search, clock, threads, may_repeat=True)
         except ShardChanged:
@@ -344,31 +347,34 @@ class Indexes:
     ) -> tuple[list[Found] | Context, dict[str, KetragError]]:
         late: dict[str, KetragError] = {}
 
-        def plan(name: str, mode: str | None) -> Part:
+        queries: dict[str | None, Query] = {}
+
+        def plan(name: str, mode: str | None) -> Part | Pending[Part]:
             index, left = self._indexes[name], clock.left()
-            own = replace(query, mode=mode, deadline=left)
+            own = queries.get(mode)
+            if own is None or (left is not None and (own.deadline or 0.0) - left > _SAME):
+                own = queries[mode] = replace(query, mode=mode, deadline=left)
             if isinstance(index, Index):
                 return local_part(index, name, own, search)
             return index.part(name, own, search, None if left is None else CALL_SHARE * left)
 
-        def planned(name: str) -> Part | KetragError:
-            try:
-                return plan(name, query.mode)
-            except LATE as error:
-                if is_final(error, may_repeat=may_repeat):
-                    raise
-                return error
-
         names = list(self._indexes)
         parts: list[Part] = []
-        for name, result in zip(names, map_threads(planned, names, threads), strict=True):
+        results = run_all(
+            names,
+            lambda name: plan(name, query.mode),
+            lambda name: not isinstance(self._indexes[name], Index),
+            threads,
+            may_repeat=may_repeat,
+        )
+        for name, result in zip(names, results, strict=True):
             if isinstance(result, KetragError):
                 late[name] = result
             else:
                 parts.append(result)
         if not parts:
             raise next(iter(late.values()))
-        parts = with_same_mode(parts, plan)
+        parts = with_same_mode(parts, lambda name, mode: now(plan(name, mode)))
         together = Together([part.shard for part in parts], clock, threads, late, may_repeat)
         return rank_parts(parts, query, together), late
 

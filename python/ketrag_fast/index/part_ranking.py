@@ -7,15 +7,14 @@ from contextlib import suppress
 from typing import Final
 
 from ketrag_fast import _core
-from ketrag_fast.base.memory import map_threads
-from ketrag_fast.errors import BackendError, DeadlineExceeded, KetragError, ModeUnavailable
+from ketrag_fast.errors import DeadlineExceeded, ModeUnavailable
 from ketrag_fast.index.merged_results import Found, Row, merged_fields
 from ketrag_fast.index.parts import LocalPart, Part, Printed, is_list
 from ketrag_fast.query.query import Query
 from ketrag_fast.query.ranking import DEPTH, PRINTED, Prepared, request_to_print
 from ketrag_fast.query.reading import Reading, add_reading
 from ketrag_fast.query.retrieval import build_contexts
-from ketrag_fast.query.shards import Ranked, Together, is_final, rank_shards
+from ketrag_fast.query.shards import Pending, Ranked, Together, rank_shards
 from ketrag_fast.records import replace
 from ketrag_fast.types import Context, Lazy, Passage
 
@@ -28,8 +27,6 @@ _SPARE: Final = 2
 """Passages to rank for each passage to print, because copies are left out and neighbours are merged."""
 _MOST: Final = 1000
 """Maximum number of passages to rank. It bounds the cost of a very large budget; it was not tuned."""
-LATE: Final = (DeadlineExceeded, BackendError)
-"""Errors of one index that leave it out. The others answer."""
 
 
 def with_same_mode(parts: list[Part], plan: Callable[[str, str], Part]) -> list[Part]:
@@ -70,7 +67,7 @@ def _rank_together(
     Passages of open indexes alone are returned as one context, except for a search.
     """
     first = parts[0]
-    reading = _read(parts)
+    reading = _read(parts, together)
     room = first.budget // _USUAL_TOKENS if first.top is None else first.top
     count = max(1, min(_SPARE * (room + 1), _MOST))
     depth = DEPTH if first.top is None else min(DEPTH, first.top)
@@ -82,11 +79,12 @@ def _rank_together(
         with suppress(DeadlineExceeded):  # below, indexes that have the time are printed
             return _printed_together(local, reading, ranked)
 
-    def printed(part: Part) -> Found:
+    def prints(part: Part) -> Printed | Pending[Printed]:
         units, scores = ranked.units.get(part.name, []), ranked.scores.get(part.name, [])
-        return _printed(part, part.print_units(reading, units, scores), ranked)
+        return part.print_units(reading, units, scores)
 
-    return _in_time([part for part in parts if part.name not in ranked.late], printed, together)
+    left = [part for part in parts if part.name not in ranked.late]
+    return _in_time(left, prints, lambda part, printed: _printed(part, printed, ranked), together)
 
 
 def _printed_together(parts: Sequence[LocalPart], reading: Reading, ranked: Ranked) -> Context:
@@ -157,15 +155,17 @@ def _printed(part: Part, printed: Printed, ranked: Ranked) -> Found:
     )
 
 
-def _read(parts: Sequence[Part]) -> Reading:
+def _read(parts: Sequence[Part], together: Together) -> Reading:
     """Return how the question is read: similar words replace those that no index has."""
-    readings: list[Reading] = []
-    unknown: set[str] = set()
+    missing: set[str] | None = None
     for part in parts:  # most questions have no word that the first two indexes lack
-        readings.append(part.reading)
-        unknown = unknown & {*part.reading.unknown} if len(readings) > 1 else {*part.reading.unknown}
-        if not unknown:
+        missing = {*part.missing_words} if missing is None else missing & {*part.missing_words}
+        if not missing:
             return Reading(parts[0].plain_text)
+    readings = list(together.of_each(parts, _is_remote, lambda part: part.read()).values())
+    unknown = set.intersection(*({*one.unknown} for one in readings))
+    if not unknown:
+        return Reading(parts[0].plain_text)
     found = next((one for one in readings if one.replaced and set(one.replaced) <= unknown), None)
     if found is not None:
         return replace(found, unknown=tuple(word for word in found.unknown if word in unknown))
@@ -173,11 +173,14 @@ def _read(parts: Sequence[Part]) -> Reading:
     return Reading(parts[0].plain_text, unknown=words)
 
 
+def _is_remote(part: Part) -> bool:
+    return part.shard.is_remote
+
+
 def _rank_each_alone(parts: Sequence[Part], together: Together) -> list[Found]:
     """Return the passages of each index, ranked alone, with ranks by relevance among those of all indexes."""
 
-    def alone(part: Part) -> Found:
-        printed = part.print_alone()
+    def alone(part: Part, printed: Printed) -> Found:
         context = printed.context
         if not is_list(context):
             raise ModeUnavailable(
@@ -188,7 +191,7 @@ def _rank_each_alone(parts: Sequence[Part], together: Together) -> list[Found]:
         own = [Row(passage.rank, passage, block, {"index": part.name}) for passage, block in pairs]
         return Found(part, printed, own)
 
-    found = _in_time(parts, alone, together)
+    found = _in_time(parts, lambda part: part.print_alone(), alone, together)
     # Sorting is stable: ties keep the order of the indexes and of their ranks.
     order = sorted(
         ((at, row) for at, one in enumerate(found) for row in range(len(one.rows))),
@@ -199,23 +202,12 @@ def _rank_each_alone(parts: Sequence[Part], together: Together) -> list[Found]:
     return found
 
 
-def _in_time(parts: Sequence[Part], work: Callable[[Part], Found], together: Together) -> list[Found]:
+def _in_time(
+    parts: Sequence[Part],
+    prints: Callable[[Part], Printed | Pending[Printed]],
+    found_of: Callable[[Part, Printed], Found],
+    together: Together,
+) -> list[Found]:
     """Return the result of each index, and record those that are late. Raises an error if all are late."""
-
-    def one(part: Part) -> Found | KetragError:
-        try:
-            return work(part)
-        except LATE as error:
-            if is_final(error, may_repeat=together.may_repeat):
-                raise
-            return error
-
-    found = []
-    for part, result in zip(parts, map_threads(one, parts, together.threads), strict=True):
-        if isinstance(result, KetragError):
-            together.late[part.name] = result
-        else:
-            found.append(result)
-    if not found:
-        raise next(iter(together.late.values()))
-    return found
+    results = together.of_each(parts, _is_remote, prints)
+    return [found_of(part, results[part.name]) for part in parts if part.name in results]

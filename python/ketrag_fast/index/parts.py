@@ -5,7 +5,7 @@ that were ranked over all indexes, or the passages that its own mode ranks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
@@ -13,9 +13,9 @@ from ketrag_fast.index import querying
 from ketrag_fast.query.plan import QueryPlan
 from ketrag_fast.query.query import Query, core_text
 from ketrag_fast.query.ranking import Prepared, print_rankings
-from ketrag_fast.query.reading import Reading, add_reading, read_question
+from ketrag_fast.query.reading import Reading, add_reading, missing_words, read_question
 from ketrag_fast.query.retrieval import build_contexts, run_plan
-from ketrag_fast.query.shards import LocalShard, Shard, WrongReply
+from ketrag_fast.query.shards import LocalShard, Pending, Shard, WrongReply
 from ketrag_fast.records import dataclass
 from ketrag_fast.types import Context, Hits
 
@@ -86,8 +86,11 @@ class Part(Protocol):
         """Minimum relevance of a passage."""
 
     @property
-    def reading(self) -> Reading:
-        """How this index alone reads the question."""
+    def missing_words(self) -> Collection[str]:
+        """All words of the question that the index does not contain."""
+
+    def read(self) -> Reading | Pending[Reading]:
+        """Return how this index alone reads the question."""
 
     @property
     def plain_text(self) -> str:
@@ -100,10 +103,12 @@ class Part(Protocol):
     def request(self) -> _core.Request:
         """Return the request of the mode to the core."""
 
-    def print_units(self, reading: Reading, units: Sequence[int], scores: Sequence[float]) -> Printed:
+    def print_units(
+        self, reading: Reading, units: Sequence[int], scores: Sequence[float]
+    ) -> Printed | Pending[Printed]:
         """Return the passages of units that were ranked over all indexes."""
 
-    def print_alone(self) -> Printed:
+    def print_alone(self) -> Printed | Pending[Printed]:
         """Return the passages that the index ranks alone."""
 
 
@@ -155,9 +160,13 @@ class LocalPart:
         """Minimum relevance of a passage."""
         return self.plan.min_score
 
-    @cached_property
-    def reading(self) -> Reading:
-        """How this index alone reads the question."""
+    @property
+    def missing_words(self) -> Collection[str]:
+        """All words of the question that the index does not contain."""
+        return missing_words(self.plan, self.question)
+
+    def read(self) -> Reading:
+        """Return how this index alone reads the question."""
         return read_question(self.plan, self.question)
 
     @property

@@ -21,30 +21,33 @@ from ketrag_fast.errors import (
     ModeUnavailable,
 )
 from ketrag_fast.index.parts import Part, Printed, Search, local_part
-from ketrag_fast.index.shard_calls import PROTOCOL
+from ketrag_fast.index.shard_calls import BYTES, PROTOCOL
 from ketrag_fast.index.shard_copies import ShardCopy
 from ketrag_fast.index.shard_replies import (
     PlanReply,
     PrintedReply,
     bundle_reply,
     counts_reply,
+    open_reply,
     plan_reply,
     printed_reply,
     read_reply,
+    reading_reply,
     state_of,
 )
-from ketrag_fast.models.http.client import Client, RefusedError
+from ketrag_fast.models.http.client import Client, RefusedError, encode_body
 from ketrag_fast.models.http.connections import Connections
 from ketrag_fast.models.http.endpoints import RetryPolicy, endpoint, token_for
+from ketrag_fast.models.http.kept_connections import KeptConnections
 from ketrag_fast.query.modes import build_request, find_recipe
 from ketrag_fast.query.query import Clock, Query
 from ketrag_fast.query.reading import Reading
-from ketrag_fast.query.shards import ShardChanged, Words, WrongReply
+from ketrag_fast.query.shards import Pending, ShardChanged, Words, WrongReply
 from ketrag_fast.records import replace
 from ketrag_fast.types import Context, Hits, Turn
 
 if TYPE_CHECKING:
-    from ketrag_fast.query.shards import Terms, Totals
+    from ketrag_fast.query.shards import Counts, Terms, Totals
 
 _PATIENCE: Final = 30.0
 """Seconds of a call without a deadline."""
@@ -85,26 +88,56 @@ class RemoteIndex:
         self._key = token_for(place.host, place.scheme)
         self._base = place
         self._connections = Connections(place)
+        self._kept = KeptConnections(place, self._key)
+        self._last_settings: tuple[Mapping[str, Any], Settings] | None = None
         self.copy = ShardCopy(self._call_alone, self._settings.given) if copies else None
 
     def close(self) -> None:
         """Close the connections, and the copy of the index."""
         if self.copy is not None:
             self.copy.close()
+        self._kept.close()
         self._connections.close()
 
-    def part(self, name: str, query: Query, search: Search | None, seconds: float | None) -> Part:
+    def part(
+        self, name: str, query: Query, search: Search | None, seconds: float | None
+    ) -> Part | Pending[Part]:
         """Return the index, or a copy of it that is up to date, with its plan of a query."""
         body = self._body(query, search)
         copy = self.copy if search is None else None  # hits show files of the service
-        began = time.monotonic()
-        copied = None if copy is None else copy.find(seconds)
-        if seconds is not None:
-            seconds = max(_LEAST, seconds - (time.monotonic() - began))
+        if copy is None or copy.is_unavailable:
+            return self._plan(name, query, body, seconds)
+        copied = copy.fresh()
         if copied is not None:
             return local_part(copied, name, query, None)
-        data = self.call(name, "plan", body, seconds)
-        return RemotePart(self, name, query, body, read_reply(name, lambda: plan_reply(data)))
+
+        def result() -> Part:
+            began = time.monotonic()
+            copied = copy.find(seconds)
+            if copied is not None:
+                return local_part(copied, name, query, None)
+            left = None if seconds is None else max(_LEAST, seconds - (time.monotonic() - began))
+            return self._plan(name, query, body, left).result()
+
+        return Pending(result, is_sent=False)
+
+    def _plan(self, name: str, query: Query, body: Mapping[str, Any], seconds: float | None) -> Pending[Part]:
+        def read(data: Any) -> Part:
+            return RemotePart(self, name, query, body, plan_reply(data))
+
+        return self.begin(name, "plan", body, seconds, read)
+
+    def settings_of(self, name: str, given: Mapping[str, Any]) -> Settings:
+        """Return the settings of the service, which are checked again only if they have changed."""
+        before = self._last_settings
+        if before is not None and before[0] == given:
+            return before[1]
+        try:
+            settings = Settings(**given)
+        except (ConfigError, TypeError) as error:
+            raise WrongReply(f"{name} has settings that this version does not know: {error}") from None
+        self._last_settings = given, settings
+        return settings
 
     def _call_alone(self, what: str, fields: Mapping[str, Any], seconds: float | None) -> Any:
         """Return the reply to a call that is not about a query."""
@@ -134,6 +167,40 @@ class RemoteIndex:
             own["search"] = {"limit": search.count, **_present(pattern)}
         return {"question": query.text, **_present(own)}
 
+    def begin(
+        self,
+        name: str,
+        what: str,
+        body: Mapping[str, Any],
+        seconds: float | None,
+        read: Callable[[Any], T],
+    ) -> Pending[T]:
+        """Send a call on an open connection, if there is one, and return what `read` makes of the reply.
+
+        Raises what `call` raises when the result is awaited.
+        """
+        limit = _PATIENCE if seconds is None else seconds
+        fields = dict(body) if seconds is None else {**body, "seconds": seconds}
+        path = self._base.path(f"/v1/shard/{what}")
+        content = encode_body(fields)
+        until = time.monotonic() + limit
+        sent = self._kept.send(path, content, limit)
+
+        def result() -> T:
+            reply = None if sent is None else self._kept.receive(sent, _MOST_BYTES)
+            if reply is None:
+                again = self._kept.send_on_new(path, content, _left(name, until, limit))
+                reply = None if again is None else self._kept.receive(again, _MOST_BYTES)
+            data = None if reply is None else open_reply(reply.kind, reply.content)
+            if data is None:
+                data = self._post(name, path, fields, _left(name, until, limit))
+            state = state_of(name, data, PROTOCOL)
+            if body.get("state") not in (None, state):
+                raise ShardChanged(f"{name} changed during the query", hint="ask again")
+            return read_reply(name, lambda: read(data))
+
+        return Pending(result, is_sent=sent is not None)
+
     def call(self, name: str, what: str, body: Mapping[str, Any], seconds: float | None) -> Any:
         """Return the reply to a call. Errors name the shard.
 
@@ -144,24 +211,33 @@ class RemoteIndex:
             ShardChanged: The index has another state than the request names.
             ConfigError, InputError, ModeUnavailable: The service refuses the request.
         """
-        limit = _PATIENCE if seconds is None else seconds
-        if seconds is not None:
-            body = {**body, "seconds": seconds}
-        path = self._base.path(f"/v1/shard/{what}")
+        return self.begin(name, what, body, seconds, lambda data: data).result()
+
+    def _post(self, name: str, path: str, fields: Mapping[str, Any], limit: float) -> Any:
+        """Return the reply to a request with `Client`, which reads all kinds of replies and errors."""
+        fields = {key: value for key, value in fields.items() if key != BYTES}
         client = Client(self._connections, path, self._key, RetryPolicy(1, 0.0, limit))
         began = time.monotonic()
         try:
-            data = client.post(body, _MOST_BYTES, lambda: None)
+            return client.post(fields, _MOST_BYTES, lambda: None)
         except RefusedError as error:
             raise _refused(name, error) from None
         except BackendError as error:
             if time.monotonic() - began >= limit:
-                raise DeadlineExceeded(f"{name} did not answer within {limit:.3g} s") from None
+                raise _late(name, limit) from None
             raise BackendError(f"{name} does not answer: {error.message}", hint=error.hint) from None
-        state = state_of(name, data, PROTOCOL)
-        if body.get("state") not in (None, state):
-            raise ShardChanged(f"{name} changed during the query", hint="ask again")
-        return data
+
+
+def _left(name: str, until: float, limit: float) -> float:
+    """Return the seconds until a time. Raises DeadlineExceeded if there are none."""
+    left = until - time.monotonic()
+    if left <= 0:
+        raise _late(name, limit)
+    return left
+
+
+def _late(name: str, limit: float) -> DeadlineExceeded:
+    return DeadlineExceeded(f"{name} did not answer within {limit:.3g} s")
 
 
 class RemotePart:
@@ -183,13 +259,22 @@ class RemotePart:
         self.top = plan.top
         self.budget = plan.budget
         self.min_score = plan.min_score
-        self.reading = plan.reading
+        self.missing_words = plan.missing_words
         self.plain_text = plan.text
+
+    def read(self) -> Pending[Reading]:
+        """Return how this index alone reads the question."""
+        return self._begin("plan", {"reading": True}, self._clock.left(), reading_reply)
 
     @property
     def channels(self) -> tuple[str, ...]:
         """Channels of the mode. Raises ConfigError if this installation does not know the mode."""
         return tuple(channel.name for channel in find_recipe(self.mode).channels)
+
+    @property
+    def is_remote(self) -> bool:
+        """True: its calls return when they are sent."""
+        return True
 
     @property
     def shard(self) -> RemotePart:
@@ -198,10 +283,7 @@ class RemotePart:
 
     def request(self) -> _core.Request:
         """Return the request of the mode to the core."""
-        try:
-            settings = Settings(**self._plan.settings)
-        except (ConfigError, TypeError) as error:
-            raise WrongReply(f"{self.name} has settings that this version does not know: {error}") from None
+        settings = self._index.settings_of(self.name, self._plan.settings)
         return build_request(
             settings,
             find_recipe(self.mode),
@@ -217,7 +299,7 @@ class RemotePart:
         """Return the totals, which came with the plan."""
         return self._plan.totals
 
-    def counts(self, terms: Terms, seconds: float | None) -> tuple[list[int], list[int], list[int]]:
+    def counts(self, terms: Terms, seconds: float | None) -> Counts | Pending[Counts]:
         """Return the number of units that have each term. Those of the question came with the plan."""
         known = self._plan.counts
         if all(kind.keys() >= {*own} for kind, own in zip(known, terms, strict=True)):
@@ -226,16 +308,23 @@ class RemotePart:
             )
             return keywords, names, subjects
         asked = dict(zip(("keywords", "names", "subjects"), terms, strict=True))
-        keywords, names, subjects = self._call(
-            "counts", {"terms": asked}, seconds, lambda data: counts_reply(data, terms)
-        )
-        return keywords, names, subjects
 
-    def candidates(self, words: Words, count: int, seconds: float | None) -> _core.Bundle:
+        def read(data: Any) -> Counts:
+            keywords, names, subjects = counts_reply(data, terms)
+            return keywords, names, subjects
+
+        return self._begin("counts", {"terms": asked}, seconds, read)
+
+    def candidates(self, words: Words, count: int, seconds: float | None) -> Pending[_core.Bundle]:
         """Return the best units by the weighted keywords."""
-        return self._bundle("candidates", {"weighting": _weights(words), "count": count}, seconds)
+        fields = {
+            "weighting": _weights(words),
+            "count": count,
+            **_present({"narrow": words.are_enough or None}),
+        }
+        return self._bundle("candidates", fields, seconds)
 
-    def look_up(self, words: Words, leads: _core._Leads, seconds: float | None) -> _core.Bundle:
+    def look_up(self, words: Words, leads: _core._Leads, seconds: float | None) -> Pending[_core.Bundle]:
         """Return the units to which the best candidates lead."""
         names = ("keywords", "names", "subjects", "seeds", "question", "rest", "standard")
         given = dict(zip(names, leads, strict=True))
@@ -245,30 +334,40 @@ class RemotePart:
         """Return the units returned so far with a phrase that the question quotes."""
         return self._preferred
 
-    def _bundle(self, what: str, fields: Mapping[str, Any], seconds: float | None) -> _core.Bundle:
-        bundle, preferred = self._call(what, fields, seconds, bundle_reply)
-        self._preferred.update(preferred)
-        return bundle
+    def _bundle(self, what: str, fields: Mapping[str, Any], seconds: float | None) -> Pending[_core.Bundle]:
+        def read(data: Any) -> _core.Bundle:
+            bundle, preferred = bundle_reply(data)
+            self._preferred.update(preferred)
+            return bundle
+
+        return self._begin(what, {**fields, BYTES: True}, seconds, read)
 
     # ------------------------------------------------------------ passages
 
-    def print_units(self, reading: Reading, units: Sequence[int], scores: Sequence[float]) -> Printed:
+    def print_units(
+        self, reading: Reading, units: Sequence[int], scores: Sequence[float]
+    ) -> Pending[Printed]:
         """Return the passages of units that were ranked over all indexes."""
-        read = {"text": reading.text, "replaced": dict(reading.replaced), "unknown": list(reading.unknown)}
-        fields = {"reading": read, "units": list(units), "scores": list(scores)}
-        found = self._call("passages", fields, self._clock.left(), lambda data: printed_reply(data, units))
-        return _printed(self._query.text, found)
+        words = {"text": reading.text, "replaced": dict(reading.replaced), "unknown": list(reading.unknown)}
+        fields = {"reading": words, "units": list(units), "scores": list(scores)}
 
-    def print_alone(self) -> Printed:
+        def read(data: Any) -> Printed:
+            return _printed(self._query.text, printed_reply(data, units))
+
+        return self._begin("passages", fields, self._clock.left(), read)
+
+    def print_alone(self) -> Pending[Printed]:
         """Return the passages that the index ranks alone."""
-        found = self._call("passages", {}, self._clock.left(), lambda data: printed_reply(data, None))
-        return _printed(self._query.text, found)
 
-    def _call(
+        def read(data: Any) -> Printed:
+            return _printed(self._query.text, printed_reply(data, None))
+
+        return self._begin("passages", {}, self._clock.left(), read)
+
+    def _begin(
         self, what: str, fields: Mapping[str, Any], seconds: float | None, read: Callable[[Any], T]
-    ) -> T:
-        data = self._index.call(self.name, what, {**self._body, **fields}, seconds)
-        return read_reply(self.name, lambda: read(data))
+    ) -> Pending[T]:
+        return self._index.begin(self.name, what, {**self._body, **fields}, seconds, read)
 
 
 def _printed(question: str, reply: PrintedReply) -> Printed:

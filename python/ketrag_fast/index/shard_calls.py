@@ -13,6 +13,7 @@ reply has only the new state."""
 from __future__ import annotations
 
 import base64
+import json
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -29,7 +30,7 @@ from ketrag_fast.query.shards import Words
 from ketrag_fast.records import asdict
 from ketrag_fast.storage.generation import Generation
 
-PROTOCOL: Final = 1
+PROTOCOL: Final = 2
 """Version of the calls. It changes with the format of their requests and replies."""
 SETTINGS: Final = ("system", "cut")
 """Settings of an index that the request of a mode to the core has, in addition to those of its channels."""
@@ -37,6 +38,12 @@ COPIED: Final = ("mode", "budget", "top", "min_score", "filter", "newest")
 """Settings of a service with which a client opens a copy, so that it answers as the service does."""
 _WITHOUT_EFFECT: Final = frozenset({"deadline", "memory", "offline", "refresh", "threads"})
 """Settings that do not change answers, apart from their time."""
+BYTES: Final = "bytes"
+"""Field of a request whose reply may be that of `pack_reply`."""
+PACKED: Final = "application/octet-stream"
+"""Media type of `pack_reply`."""
+SIZE: Final = 4
+"""Bytes of the size with which a packed reply begins."""
 _KINDS: Final = ("keywords", "names", "subjects")
 _MOST_UNITS: Final = 10_000
 _MOST_MASS: Final = 1e9
@@ -98,15 +105,25 @@ def copy_shard(index: Index, state: str) -> Reply:
         return known | {"bundle": base64.b64encode(file.read_bytes()).decode("ascii")}
 
 
-def plan_shard(index: Index, query: Query, search: Search | None) -> Reply:
-    """Return the plan of a query: mode, limits, how the question is read, and the totals of the index."""
+def plan_shard(
+    index: Index, query: Query, search: Search | None, state: str | None = None, *, reading: bool = False
+) -> Reply:
+    """Return the plan of a query: mode, limits, words that the index lacks, and the totals of the index.
+
+    With `reading`, return how the question is read: its similar words need a look at the whole vocabulary.
+    """
+
+    def read(part: LocalPart) -> Reply:
+        found = part.read()
+        words = {"text": found.text, "replaced": dict(found.replaced), "unknown": list(found.unknown)}
+        return {"reading": words}
 
     def work(part: LocalPart) -> Reply:
         settings = part.plan.settings
         names = {*SETTINGS, *(name for channel in part.plan.mode.channels for name in channel.settings)}
         totals = part.plan.opened.totals
         units, documents, keywords, languages = totals
-        terms = _core.question_terms(part.reading.text, totals)
+        terms = _core.question_terms(part.plain_text, totals)
         counts = part.shard.counts(terms, part.plan.clock.left())
         return {
             "mode": part.mode,
@@ -117,11 +134,7 @@ def plan_shard(index: Index, query: Query, search: Search | None) -> Reply:
             "min_score": part.min_score,
             "settings": {name: settings.value(name) for name in sorted(names)},
             "text": part.plain_text,
-            "reading": {
-                "text": part.reading.text,
-                "replaced": dict(part.reading.replaced),
-                "unknown": list(part.reading.unknown),
-            },
+            "missing": list(part.missing_words),
             "totals": {
                 "units": units,
                 "documents": documents,
@@ -134,7 +147,7 @@ def plan_shard(index: Index, query: Query, search: Search | None) -> Reply:
             },
         }
 
-    return _answered(index, query, search, None, work)
+    return _answered(index, query, search, state, read if reading else work)
 
 
 def count_terms(
@@ -151,12 +164,20 @@ def count_terms(
 
 
 def find_candidates(
-    index: Index, query: Query, search: Search | None, state: str, words: Mapping[str, Any], count: int
+    index: Index,
+    query: Query,
+    search: Search | None,
+    state: str,
+    words: Mapping[str, Any],
+    count: int,
+    *,
+    narrow: bool = False,
 ) -> Reply:
-    """Return the best units by weighted keywords."""
+    """Return the best units by weighted keywords; with `narrow`, no other keywords of them."""
 
     def work(part: LocalPart) -> Reply:
-        return _bundled(part, part.shard.candidates(_words(words), count, part.plan.clock.left()))
+        weighted = _words(words, are_enough=narrow)
+        return _bundled(part, part.shard.candidates(weighted, count, part.plan.clock.left()))
 
     return _answered(index, query, search, state, work)
 
@@ -206,7 +227,7 @@ def print_passages(
         if len(units) != len(scores) or len(units) > _MOST_UNITS or not all(0 <= u < count for u in units):
             raise InputError(f"units must be from 0 to {count - 1:,}, each with a score")
         read = Reading(reading["text"], reading["replaced"], tuple(reading["unknown"]))
-        return _printed(part.print_units(read, units, scores))
+        return _without_text(_printed(part.print_units(read, units, scores)))
 
     return _answered(index, query, search, state, work)
 
@@ -217,11 +238,11 @@ def _mass(value: Any) -> float:
     return float(value)
 
 
-def _words(words: Mapping[str, Any]) -> Words:
+def _words(words: Mapping[str, Any], *, are_enough: bool = False) -> Words:
     try:
         pairs = [(str(word), _mass(weight)) for word, weight in words["weights"]]
         length, units = words["length"], words["units"]
-        return Words(_core.Weighting(pairs, length, units), length, units)
+        return Words(_core.Weighting(pairs, length, units), length, units, are_enough)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise InputError(f"the weights of a query have another form: {error}") from None
 
@@ -229,9 +250,23 @@ def _words(words: Mapping[str, Any]) -> Words:
 def _bundled(part: LocalPart, bundle: _core.Bundle) -> Reply:
     preferred = {*part.shard.preferred()}
     return {
-        "bundle": base64.b64encode(bundle.to_bytes()).decode("ascii"),
+        "bundle": bundle.to_bytes(),
         "preferred": [unit for unit in bundle.units if unit in preferred] if preferred else [],
     }
+
+
+def pack_reply(reply: Reply) -> bytes:
+    """Return a reply with a bundle as bytes: the size of the JSON that follows, this JSON, and the bundle."""
+    bundle: bytes = reply["bundle"]
+    head = json.dumps({name: value for name, value in reply.items() if name != "bundle"}).encode()
+    return len(head).to_bytes(SIZE, "little") + head + bundle
+
+
+def plain_reply(reply: Reply) -> Reply:
+    """Return a reply whose bundle, if it has one, is base64."""
+    if not isinstance(reply.get("bundle"), bytes):
+        return reply
+    return {**reply, "bundle": base64.b64encode(reply["bundle"]).decode("ascii")}
 
 
 def _printed(printed: Printed) -> Reply:
@@ -243,6 +278,14 @@ def _printed(printed: Printed) -> Reply:
         "blocks": printed.blocks,
         "hits": None if hits is None else [{**hit.to_json(), **_rest_of(hit)} for hit in hits],
     }
+
+
+def _without_text(reply: Reply) -> Reply:
+    """Leave out the text of a context of which the caller takes single passages."""
+    if not reply["context"]["passages"]:
+        return reply
+    sections = [{**section, "text": ""} for section in reply["sections"]]
+    return {**reply, "context": {**reply["context"], "context": ""}, "sections": sections}
 
 
 def _rest_of(hit: Any) -> Reply:

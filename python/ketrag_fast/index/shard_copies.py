@@ -53,6 +53,16 @@ class ShardCopy:
         self._copying: threading.Thread | None = None
         self._is_closed = False
 
+    @property
+    def is_unavailable(self) -> bool:
+        """Whether there is no copy, and none is being made or expected now."""
+        return self._index is None and self._copying is None and time.monotonic() < self._later
+
+    def fresh(self) -> Index | None:
+        """Return the copy if it was compared with the index less than a second ago."""
+        index = self._index
+        return index if time.monotonic() - self._checked < FRESH else None
+
     def find(self, seconds: float | None) -> Index | None:
         """Return the copy, which is made if it does not exist, or None if the service must answer.
 

@@ -4,15 +4,18 @@ of another form is an error that names the shard."""
 from __future__ import annotations
 
 import base64
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from ketrag_fast import _core
 from ketrag_fast.errors import InputError
+from ketrag_fast.index.shard_calls import PACKED, SIZE
 from ketrag_fast.query.reading import Reading
 from ketrag_fast.query.shards import WrongReply
 from ketrag_fast.records import dataclass
+from ketrag_fast.secrets import without_keys
 from ketrag_fast.types import Context, Copy, Hit, Passage, Section
 from ketrag_fast.types.documents import Span
 from ketrag_fast.types.hits import ShownLine
@@ -37,7 +40,7 @@ class PlanReply:
     min_score: float
     settings: Mapping[str, Any]
     text: str
-    reading: Reading
+    missing_words: frozenset[str]
     totals: tuple[int, int, int, dict[int, int]]
     counts: tuple[dict[str, int], dict[str, int], dict[str, int]]
     """The number of units that have each keyword, name and subject of the question."""
@@ -79,7 +82,7 @@ def state_of(name: str, data: Any, protocol: int) -> str:
 
 def plan_reply(data: Mapping[str, Any]) -> PlanReply:
     """Return the plan in a reply."""
-    totals, reading, counts = data["totals"], data["reading"], data["counts"]
+    totals, counts = data["totals"], data["counts"]
     languages = {int(number): _whole(count) for number, count in totals["languages"].items()}
     units, documents, keywords = (_whole(totals[name]) for name in ("units", "documents", "keywords"))
     whole = (units, documents, keywords, languages)
@@ -95,13 +98,19 @@ def plan_reply(data: Mapping[str, Any]) -> PlanReply:
         _real(data["min_score"]),
         _named(data["settings"]),
         _text(data["text"]),
-        Reading(
-            _text(reading["text"]),
-            {_text(word): _text(similar) for word, similar in reading["replaced"].items()},
-            tuple(map(_text, reading["unknown"])),
-        ),
+        frozenset(map(_text, data["missing"])),
         whole,
         (_counts(counts["keywords"]), _counts(counts["names"]), _counts(counts["subjects"])),
+    )
+
+
+def reading_reply(data: Mapping[str, Any]) -> Reading:
+    """Return how an index alone reads the question."""
+    reading = data["reading"]
+    return Reading(
+        _text(reading["text"]),
+        {_text(word): _text(similar) for word, similar in reading["replaced"].items()},
+        tuple(map(_text, reading["unknown"])),
     )
 
 
@@ -113,9 +122,26 @@ def counts_reply(data: Mapping[str, Any], terms: tuple[list[str], ...]) -> tuple
     return counts
 
 
+def open_reply(kind: str, content: bytes) -> dict[str, Any] | None:
+    """Return the data of a reply by its media type; None if it is neither JSON nor packed by `pack_reply`."""
+    try:
+        if kind == "application/json":
+            data = json.loads(content)
+            return without_keys(data) if b"\\" in content else data  # type: ignore[no-any-return]
+        if kind == PACKED:
+            size = int.from_bytes(content[:SIZE], "little")
+            data = json.loads(content[SIZE : SIZE + size])
+            return {**data, "bundle": content[SIZE + size :]}
+    except (ValueError, TypeError, RecursionError):
+        pass
+    return None
+
+
 def bundle_reply(data: Mapping[str, Any]) -> tuple[_core.Bundle, list[int]]:
     """Return units with everything that a ranking reads of them, and those that the question prefers."""
-    bundle = _core.Bundle.from_bytes(base64.b64decode(_text(data["bundle"]), validate=True))
+    given = data["bundle"]
+    content = given if isinstance(given, bytes) else base64.b64decode(_text(given), validate=True)
+    bundle = _core.Bundle.from_bytes(content)
     return bundle, [_whole(unit, _UNIT) for unit in data["preferred"]]
 
 

@@ -11,8 +11,8 @@ collection, which is kept in memory for the next queries, and which ranks exactl
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from ketrag_fast import _core
 from ketrag_fast.base.memory import map_threads
@@ -26,9 +26,12 @@ if TYPE_CHECKING:
 
     Totals = tuple[int, int, int, dict[int, int]]
     Terms = tuple[list[str], list[str], list[str]]
+    Counts = tuple[list[int], list[int], list[int]]
     Frequencies = tuple[list[tuple[str, int]], list[tuple[str, int]], list[tuple[str, int]]]
 
 R = TypeVar("R")
+T = TypeVar("T")
+N = TypeVar("N", bound="Named")
 
 MOST_JOINED: Final = 600_000
 """Maximum number of keywords, counting repetitions, of indexes that are joined. To join 377,000 keywords
@@ -70,25 +73,58 @@ class Words:
     weighting: _core.Weighting
     length: int
     units: int
+    are_enough: bool = False
+    """Whether the ranking reads no other words of the candidates, which are then left out."""
 
 
-class Shard(Protocol):
-    """One index that is ranked together with others. Each call may take `seconds`; None: no limit."""
+@dataclass(frozen=True, slots=True)
+class Pending(Generic[R]):
+    """The result of a call to a service."""
+
+    result: Callable[[], R]
+    """Waits for the result and returns it."""
+    is_sent: bool
+    """Whether the request has been sent, so that the service computes the result meanwhile. If not, `result`
+    sends it, which may take as long as a new connection."""
+
+
+def now(result: R | Pending[R]) -> R:
+    """Return a result, waiting for it if it is that of a call to a service."""
+    return result.result() if isinstance(result, Pending) else result
+
+
+class Named(Protocol):
+    """An index with a name, which is that of its shard."""
 
     @property
     def name(self) -> str:
         """Name of the index."""
 
+
+class Shard(Named, Protocol):
+    """One index that is ranked together with others. Each call may take `seconds`; None: no limit.
+
+    Calls to a service return as soon as the request is sent.
+    """
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether calls return before their results are known."""
+
     def totals(self, seconds: float | None) -> Totals:
         """Return (units, documents, keywords of all units, units of each language)."""
 
-    def counts(self, terms: Terms, seconds: float | None) -> tuple[list[int], list[int], list[int]]:
+    def counts(self, terms: Terms, seconds: float | None) -> Counts | Pending[Counts]:
         """Return the number of units that have each term."""
 
-    def candidates(self, words: Words, count: int, seconds: float | None) -> _core.Bundle:
+    def candidates(
+        self, words: Words, count: int, seconds: float | None
+    ) -> _core.Bundle | Pending[_core.Bundle]:
         """Return the best units by the weighted keywords."""
 
-    def look_up(self, words: Words, leads: _core._Leads, seconds: float | None) -> _core.Bundle:
+    def look_up(
+        self, words: Words, leads: _core._Leads, seconds: float | None
+    ) -> _core.Bundle | Pending[_core.Bundle]:
         """Return the units to which the best candidates of all shards lead."""
 
     def preferred(self) -> Collection[int]:
@@ -102,6 +138,11 @@ class LocalShard:
     name: str
     plan: QueryPlan
 
+    @property
+    def is_remote(self) -> bool:
+        """False: its calls return their results."""
+        return False
+
     @cached_property
     def _shard(self) -> _core.Shard:
         return _core.Shard(self.plan.opened.searcher)
@@ -110,13 +151,15 @@ class LocalShard:
         """Return the totals."""
         return self.plan.opened.totals
 
-    def counts(self, terms: Terms, seconds: float | None) -> tuple[list[int], list[int], list[int]]:
+    def counts(self, terms: Terms, seconds: float | None) -> Counts:
         """Return the number of units that have each term."""
         return self._shard.term_counts(terms)
 
     def candidates(self, words: Words, count: int, seconds: float | None) -> _core.Bundle:
         """Return the best units by the weighted keywords."""
-        return self._shard.candidates(words.weighting, count, mask=self.plan.mask, seconds=seconds)
+        return self._shard.candidates(
+            words.weighting, count, narrow=words.are_enough, mask=self.plan.mask, seconds=seconds
+        )
 
     def look_up(self, words: Words, leads: _core._Leads, seconds: float | None) -> _core.Bundle:
         """Return the units to which the best candidates lead."""
@@ -149,12 +192,12 @@ class Ranked:
     @cached_property
     def units(self) -> Mapping[str, Sequence[int]]:
         """The units of each shard, best first."""
-        return self._by_name(self.places)
+        return dict(zip(self.names, self._of_shards[0], strict=True))
 
     @cached_property
     def scores(self) -> Mapping[str, Sequence[float]]:
         """The scores of `units`."""
-        return self._by_name(self.all_scores)
+        return dict(zip(self.names, self._of_shards[1], strict=True))
 
     @cached_property
     def ranks(self) -> Mapping[tuple[str, int], int]:
@@ -169,11 +212,15 @@ class Ranked:
     def _keys(self) -> list[tuple[str, int]]:
         return [(self.names[number], unit) for number, unit in zip(self.numbers, self.places, strict=True)]
 
-    def _by_name(self, values: Sequence[R]) -> dict[str, list[R]]:
-        found: dict[str, list[R]] = {}
-        for number, value in zip(self.numbers, values, strict=True):
-            found.setdefault(self.names[number], []).append(value)
-        return found
+    @cached_property
+    def _of_shards(self) -> tuple[list[list[int]], list[list[float]]]:
+        """The units and the scores of each shard, by its number."""
+        units: list[list[int]] = [[] for _ in self.names]
+        scores: list[list[float]] = [[] for _ in self.names]
+        for number, unit, score in zip(self.numbers, self.places, self.all_scores, strict=True):
+            units[number].append(unit)
+            scores[number].append(score)
+        return units, scores
 
 
 @dataclass
@@ -192,28 +239,78 @@ class Together:
         left = self.clock.left()
         return None if left is None else CALL_SHARE * left
 
-    def call(self, work: Callable[[Shard, float | None], R]) -> dict[int, R]:
+    def call(self, work: Callable[[Shard, float | None], R | Pending[R]]) -> dict[int, R]:
         """Return the results of a call by the number of the shard. Raises an error if all shards fail."""
-        numbers = [number for number, shard in enumerate(self.shards) if shard.name not in self.late]
         seconds = self.seconds()
+        found = self.of_each(self.shards, lambda shard: shard.is_remote, lambda shard: work(shard, seconds))
+        return {number: found[one.name] for number, one in enumerate(self.shards) if one.name in found}
 
-        def one(number: int) -> R | KetragError:
-            try:
-                return work(self.shards[number], seconds)
-            except (DeadlineExceeded, BackendError) as error:
-                if is_final(error, may_repeat=self.may_repeat):
-                    raise
-                return error
-
-        found: dict[int, R] = {}
-        for number, result in zip(numbers, map_threads(one, numbers, self.threads), strict=True):
+    def of_each(
+        self,
+        items: Sequence[N],
+        is_remote: Callable[[N], bool],
+        work: Callable[[N], R | Pending[R]],
+    ) -> dict[str, R]:
+        """Return the result of `work` by the name of the shard. Raises an error if all shards fail."""
+        left = [one for one in items if one.name not in self.late]
+        results = run_all(left, work, is_remote, self.threads, may_repeat=self.may_repeat)
+        found: dict[str, R] = {}
+        for one, result in zip(left, results, strict=True):
             if isinstance(result, KetragError):
-                self.late[self.shards[number].name] = result
+                self.late[one.name] = result
             else:
-                found[number] = result
+                found[one.name] = result
         if not found:
             raise next(iter(self.late.values()))
         return found
+
+
+def run_all(
+    items: Sequence[T],
+    work: Callable[[T], R | Pending[R]],
+    is_remote: Callable[[T], bool],
+    threads: int,
+    *,
+    may_repeat: bool,
+) -> list[R | KetragError]:
+    """Return the result of `work` for each item, or the error that leaves it out.
+
+    Requests to services are sent first. While the services compute, the other items run in `threads` threads,
+    and each request that has no open connection yet in another one.
+    """
+
+    def attempt(run: Callable[[], R | Pending[R]]) -> R | Pending[R] | KetragError:
+        try:
+            return run()
+        except (DeadlineExceeded, BackendError) as error:
+            if is_final(error, may_repeat=may_repeat):
+                raise
+            return error
+
+    def finish(item: T) -> R | KetragError:
+        result = attempt(lambda: work(item))
+        return finished(result) if isinstance(result, Pending) else result
+
+    def finished(pending: Pending[R]) -> R | KetragError:
+        result = attempt(pending.result)
+        assert not isinstance(result, Pending)  # noqa: S101 - a result is final
+        return result
+
+    begun = {at: attempt(partial(work, item)) for at, item in enumerate(items) if is_remote(item)}
+    unsent = {at: one for at, one in begun.items() if isinstance(one, Pending) and not one.is_sent}
+    here = [at for at in range(len(items)) if at not in begun or at in unsent]
+
+    def run(at: int) -> R | KetragError:
+        return finished(unsent[at]) if at in unsent else finish(items[at])
+
+    count = min(len(here), threads + len(unsent))
+    if count <= 1 and not begun:
+        return [run(at) for at in here]
+    results = dict(zip(here, map_threads(run, here, count), strict=True))
+    for at, one in begun.items():
+        if at not in results:
+            results[at] = finished(one) if isinstance(one, Pending) else one
+    return [results[at] for at in range(len(items))]
 
 
 def is_final(error: KetragError, *, may_repeat: bool) -> bool:
@@ -256,7 +353,8 @@ def rank_shards(
     terms = _core.question_terms(question, whole)
     counted = together.call(lambda shard, seconds: shard.counts(terms, seconds))
     known = _summed(terms, list(counted.values()))
-    words = Words(_core.Weighting.of(question, whole, known), whole[2], whole[0])
+    are_enough = not walks and not _core.reads_forms(question, whole)
+    words = Words(_core.Weighting.of(question, whole, known), whole[2], whole[0], are_enough)
     each = max(_FEWEST, _CANDIDATES // len(totals)) if walks else count
     found = together.call(lambda shard, seconds: shard.candidates(words, each, seconds))
     bundles = list(found.items())

@@ -15,7 +15,9 @@ use ketrag_serve::access::TokenDigest;
 use ketrag_serve::backend::{Answer, Model, Plan, Vector, Vectors};
 use ketrag_serve::json::string;
 use ketrag_serve::request_log::Entry;
-use ketrag_serve::{Access, Backend, Errors, Front, Holder, Limits, RequestLog, Rules, Style, Whole};
+use ketrag_serve::{
+    Access, Backend, Call, Errors, Front, Holder, Limits, Replied, RequestLog, Rules, Style, Whole,
+};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::collections::HashMap;
@@ -25,17 +27,35 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Plans created by a Python function.
-struct Planner(Py<PyAny>);
+/// Plans created by a Python function, and calls to shards answered by another one.
+struct Planner {
+    plan: Py<PyAny>,
+    call: Option<Py<PyAny>>,
+}
+
+/// (status, whether the body is packed, body)
+type CallOut<'py> = (u16, bool, Bound<'py, PyBytes>);
 
 impl Backend for Planner {
     fn plan(&self, fields: &str, until: Instant) -> Option<Arc<dyn Plan>> {
         let seconds = until.saturating_duration_since(Instant::now()).as_secs_f64();
         let call = |py: Python<'_>| -> PyResult<Option<Py<PyPlan>>> {
-            Ok(self.0.call1(py, (fields, seconds))?.extract::<Option<Py<PyPlan>>>(py)?)
+            Ok(self.plan.call1(py, (fields, seconds))?.extract::<Option<Py<PyPlan>>>(py)?)
         };
         let plan = Python::attach(call).unwrap_or_default();
         plan.map(|plan| Arc::new(Served(plan)) as Arc<dyn Plan>)
+    }
+
+    fn call(&self, call: &Call) -> Option<Replied> {
+        let answer = self.call.as_ref()?;
+        Python::attach(|py| {
+            let body = PyBytes::new(py, &call.body);
+            let found =
+                answer.bind(py).call1((&call.path, body, &call.holder.name, &call.holder.allow)).ok()?;
+            let (status, is_packed, body) = found.extract::<Option<CallOut<'_>>>().ok()??;
+            let status = StatusCode::from_u16(status).ok()?;
+            Some(Replied { status, is_packed, body: body.as_bytes().to_vec() })
+        })
     }
 }
 
@@ -156,8 +176,10 @@ impl PyFront {
     /// are (status, headers, body); `busy` are those with a wait of 1, 2, ... seconds. `counts` is a new file for the
     /// counts. `holders` are (SHA-256 of the token, name, condition on documents or an empty text, whether they may
     /// query), None if no token is needed; `log` has a line for each request that the front answers.
+    /// `call(path, body, name, allow)` answers a call to a shard by a holder: (status, whether the body is packed, body),
+    /// or None if the application must answer.
     #[new]
-    #[pyo3(signature = (socket, application, plan, *, workers, connections, queue, batch, cache, body, question, deadline, read, idle, hosts, holders, headers, busy, crowded, broken, stopping, counts=None, log=None))]
+    #[pyo3(signature = (socket, application, plan, *, workers, connections, queue, batch, cache, body, question, deadline, read, idle, hosts, holders, headers, busy, crowded, broken, stopping, counts=None, log=None, call=None))]
     fn new(
         socket: i64,
         application: String,
@@ -181,6 +203,7 @@ impl PyFront {
         stopping: Error,
         counts: Option<PathBuf>,
         log: Option<Py<PyRequestLog>>,
+        call: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         let listener = listener(socket).ok_or_else(|| wrong("not a socket"))?;
         let errors = Errors {
@@ -196,7 +219,7 @@ impl PyFront {
         let has_marks = Some(ketrag_text::query_language::has_marks as fn(&str) -> bool);
         let access = Access::of(holders_of(holders)?);
         let rules = Rules { hosts, access, body, question, seconds: deadline, has_marks };
-        let front = Front::start(listener, application, limits, rules, Box::new(Planner(plan)));
+        let front = Front::start(listener, application, limits, rules, Box::new(Planner { plan, call }));
         front.map(Self).map_err(|error| wrong(format!("the front cannot start: {error}")))
     }
 

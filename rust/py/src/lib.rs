@@ -98,8 +98,8 @@ pub mod _core {
     use super::searcher::{expect_few_queries, PySearcher};
     #[pymodule_export]
     use super::shards::{
-        first_preferred, has_only_function_words, print_shards, question_terms, sum_totals, PyBundle,
-        PyShard, PyUnion, PyWeighting,
+        first_preferred, has_only_function_words, print_shards, question_terms, reads_forms, sum_totals,
+        PyBundle, PyShard, PyUnion, PyWeighting,
     };
     #[pymodule_export]
     use super::strings::{

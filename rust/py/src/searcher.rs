@@ -268,6 +268,11 @@ impl PySearcher {
         Ok(found.map(|found| (found.words, found.text)))
     }
 
+    /// Return all words of a query that the index does not contain, without similar ones. `correct` returns some of them.
+    fn missing_words(&self, py: Python<'_>, query: &str) -> PyResult<Vec<String>> {
+        quick(py, || self.inner.missing_words(query)).map_err(|e| of_index(py, e))
+    }
+
     /// Return the first `length` characters of the first unit; None if there are no units.
     fn sample(&self, py: Python<'_>, length: usize) -> PyResult<Option<String>> {
         let text = quick(py, || {

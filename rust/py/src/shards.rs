@@ -17,6 +17,7 @@ use ketrag_core::shards::print::{merge, print, Sheet};
 use ketrag_core::shards::terms::{languages_of, summed, totals, Frequencies, Terms};
 use ketrag_core::shards::union::{weights_of, Masks, Preferred, Union};
 use ketrag_core::shards::wire;
+use ketrag_text::lexical::Lexer;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::collections::BTreeMap;
@@ -95,6 +96,15 @@ pub fn question_terms(question: &str, whole: TotalsIn) -> PyResult<TermsIn> {
 pub fn has_only_function_words(question: &str, whole: TotalsIn) -> PyResult<bool> {
     let languages = languages_of(&whole_of(whole)).map_err(to_python)?;
     Ok(ketrag_core::rank::function_words::are_all(question, &languages))
+}
+
+/// Return whether a query in an index with these totals is compared with other forms of its words, too.
+#[pyfunction]
+pub fn reads_forms(question: &str, whole: TotalsIn) -> PyResult<bool> {
+    let languages = languages_of(&whole_of(whole)).map_err(to_python)?;
+    let mut lexer = Lexer::default();
+    lexer.read(question);
+    Ok(ketrag_core::rank::question::reads_forms(&lexer, &languages))
 }
 
 /// Return the position of the passage that comes first because it has a phrase that a question quotes, given scores in
@@ -325,18 +335,20 @@ impl PyShard {
         Ok((keywords, names, subjects))
     }
 
-    /// Return the best `count` units by weighted keywords with everything that a ranking reads of them.
-    #[pyo3(signature = (weighting, count, *, mask=None, seconds=None))]
+    /// Return the best `count` units by weighted keywords with everything that a ranking reads of them; with `narrow`, a
+    /// ranking that follows no links and searches for no forms of words.
+    #[pyo3(signature = (weighting, count, *, narrow=false, mask=None, seconds=None))]
     fn candidates(
         &self,
         py: Python<'_>,
         weighting: &PyWeighting,
         count: usize,
+        narrow: bool,
         mask: Option<PyRef<'_, PyMask>>,
         seconds: Option<f64>,
     ) -> PyResult<PyBundle> {
         let (mask, progress) = (mask.map(|mask| mask.0.clone()), progress_of(seconds)?);
-        self.bundled(py, |parts| candidates(parts, &weighting.0, count, mask.as_deref(), &progress))
+        self.bundled(py, |parts| candidates(parts, &weighting.0, (count, narrow), mask.as_deref(), &progress))
     }
 
     /// Return the units to which the best candidates of all shards lead. `limits` are the numbers of units reached,

@@ -1,5 +1,8 @@
 //! The interface to the service's indexes: two traits whose implementations answer the requests.
 
+use crate::access::Holder;
+use hyper::body::Bytes;
+use hyper::StatusCode;
 use ketrag_base::error::Result;
 use ketrag_base::progress::Progress;
 use std::sync::Arc;
@@ -11,6 +14,35 @@ pub trait Backend: Send + Sync + 'static {
     /// Returns `None` if the application must answer, or if `until` has passed. This may take long and is
     /// called from any thread.
     fn plan(&self, fields: &str, until: Instant) -> Option<Arc<dyn Plan>>;
+
+    /// Return the reply to a call to a shard; `None` if the application must answer. Called from any thread.
+    fn call(&self, _call: &Call) -> Option<Replied> {
+        None
+    }
+}
+
+/// A call to a shard.
+#[derive(Debug, Clone)]
+pub struct Call {
+    pub path: String,
+    pub body: Bytes,
+    pub holder: Arc<Holder>,
+}
+
+/// A reply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replied {
+    pub status: StatusCode,
+    /// Whether the body is bytes, not JSON.
+    pub is_packed: bool,
+    pub body: Vec<u8>,
+}
+
+impl Replied {
+    /// A reply to a question.
+    pub fn json(body: Vec<u8>) -> Self {
+        Self { status: StatusCode::OK, is_packed: false, body }
+    }
 }
 
 /// How a reply may be used.

@@ -2,17 +2,18 @@
 //! no front.
 
 use crate::application::{Application, Applications, Exchange};
+use crate::backend::Call;
 use crate::limits::respond;
 use crate::queue::Job;
 use crate::reply::{Busy, Reply};
-use crate::request::{plain_body, plain_head, Plain, PATH};
+use crate::request::{plain_body, plain_head, Kind, Plain, PATH};
 use crate::request_body::{Request, LINGER};
 use crate::request_log::Entry;
 use crate::shared::Shared;
 use crate::worker::compute;
 use hyper::body::Incoming;
 use hyper::client::conn::http1::handshake;
-use hyper::header::{HeaderName, HeaderValue, EXPECT};
+use hyper::header::{HeaderName, HeaderValue, CONTENT_TYPE, EXPECT};
 use hyper::http::request::Parts;
 use hyper::{Response, StatusCode, Version};
 use hyper_util::rt::TokioIo;
@@ -33,6 +34,8 @@ const QUICK: f64 = 0.0005;
 const SHORT: usize = 1024;
 /// The header with the deadline in seconds of a request whose deadline has passed.
 const LATE: HeaderName = HeaderName::from_static("x-ketrag-late");
+/// Media type of replies that are not JSON.
+const PACKED: HeaderValue = HeaderValue::from_static("application/octet-stream");
 
 pub struct Client {
     pub shared: Arc<Shared>,
@@ -70,8 +73,16 @@ impl Client {
         // If a body does not arrive soon, the application handles it and words the error.
         let mut body = Request::new(body, read / 4);
         let mut late = None;
-        if let Some((length, holder)) = plain_head(&head, &self.shared.rules) {
+        if let Some((kind, length, holder)) = plain_head(&head, &self.shared.rules) {
             let bytes = body.whole(length).await;
+            if let (Kind::Call, Some(body)) = (kind, &bytes) {
+                let call =
+                    Call { path: head.uri.path().to_owned(), body: body.clone(), holder: holder.clone() };
+                if let Some(response) = self.call(call).await {
+                    return response.map(|reply| reply.hold(busy, sent));
+                }
+            }
+            let bytes = bytes.filter(|_| kind == Kind::Question);
             if let Some(plain) = bytes.and_then(|bytes| plain_body(&bytes, &self.shared.rules, &holder)) {
                 let (arrived, log) = (Instant::now(), self.shared.limits.log.as_ref());
                 let question = log.filter(|log| log.has_questions()).map(|_| plain.question.clone());
@@ -123,20 +134,67 @@ impl Client {
                 .map_or_else(|| Outcome::Passed(over()), |reply| Outcome::Replied(self.context(reply)));
         }
         let (reply, replied) = oneshot::channel();
-        let job = Job { request, reply, arrived, until, progress: progress.clone(), plan, embedded: None };
+        let progress_of_job = progress.clone();
+        let job = Job {
+            request,
+            call: None,
+            reply,
+            arrived,
+            until,
+            progress: progress_of_job,
+            plan,
+            embedded: None,
+        };
         if !shared.queue.add(job, shared.limits.queue) {
-            let (waiting, mean) = shared.queue.load();
-            let wait = (waiting as f64 * mean / shared.limits.workers as f64) as usize;
-            let busy = &shared.limits.errors.busy;
-            shared.counters.refused(arrived.elapsed());
-            return Outcome::Replied(busy[wait.min(busy.len() - 1)].response());
+            return Outcome::Replied(self.refuse(arrived));
         }
         let waiting = Waiting { shared, progress };
         if let Ok(Ok(reply)) = timeout_at(until.into(), replied).await {
             std::mem::forget(waiting); // nothing is left to stop
-            return Outcome::Replied(self.context(reply));
+            return Outcome::Replied(self.context(reply.body));
         }
         Outcome::Passed((until <= Instant::now()).then_some(seconds))
+    }
+
+    /// Have a worker answer a call to a shard. `None` if the application must answer.
+    async fn call(&self, call: Call) -> Option<Response<Reply>> {
+        let (shared, arrived) = (&*self.shared, Instant::now());
+        let until = arrived + Duration::from_secs_f64(shared.rules.seconds);
+        let progress = Arc::new(Progress::with_deadline(until));
+        let (reply, replied) = oneshot::channel();
+        let (request, progress_of_job) = (Plain::default(), progress.clone());
+        let call = Some(call);
+        let job = Job {
+            request,
+            call,
+            reply,
+            arrived,
+            until,
+            progress: progress_of_job,
+            plan: None,
+            embedded: None,
+        };
+        if !shared.queue.add(job, shared.limits.queue) {
+            return Some(self.refuse(arrived));
+        }
+        let waiting = Waiting { shared, progress };
+        let reply = timeout_at(until.into(), replied).await.ok()?.ok()?;
+        std::mem::forget(waiting); // nothing is left to stop
+        let mut headers = shared.limits.headers.clone();
+        if reply.is_packed {
+            headers.insert(CONTENT_TYPE, PACKED);
+        }
+        Some(respond(reply.status, headers, reply.body))
+    }
+
+    /// Reply that the queue is full.
+    fn refuse(&self, arrived: Instant) -> Response<Reply> {
+        let shared = &*self.shared;
+        let (waiting, mean) = shared.queue.load();
+        let wait = (waiting as f64 * mean / shared.limits.workers as f64) as usize;
+        let busy = &shared.limits.errors.busy;
+        shared.counters.refused(arrived.elapsed());
+        busy[wait.min(busy.len() - 1)].response()
     }
 
     fn context(&self, body: Vec<u8>) -> Response<Reply> {

@@ -29,7 +29,7 @@ mod shared;
 mod worker;
 
 pub use access::{Access, Holder};
-pub use backend::{Answer, Backend, Model, Plan};
+pub use backend::{Answer, Backend, Call, Model, Plan, Replied};
 pub use front::Front;
 pub use limits::{Errors, Limits, Whole};
 pub use request::Rules;

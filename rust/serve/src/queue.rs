@@ -5,7 +5,7 @@
 //! request for a long time, is no longer counted, so another worker takes the next request. This way no
 //! request waits behind a slow one.
 
-use crate::backend::{Model, Plan, Vector, Vectors};
+use crate::backend::{Call, Model, Plan, Replied, Vector, Vectors};
 use crate::locks::lock;
 use crate::request::Plain;
 use ketrag_base::progress::Progress;
@@ -34,8 +34,10 @@ const TOGETHER: usize = 4096;
 /// A request on its way.
 pub struct Job {
     pub request: Plain,
+    /// If the request is a call to a shard, which the backend answers; the other fields have no question.
+    pub call: Option<Call>,
     /// Receives the reply. If it is dropped, the application answers.
-    pub reply: oneshot::Sender<Vec<u8>>,
+    pub reply: oneshot::Sender<Replied>,
     pub arrived: Instant,
     pub until: Instant,
     pub progress: Arc<Progress>,
@@ -297,8 +299,16 @@ mod tests {
         let arrived = Instant::now();
         let until = arrived + Duration::from_secs(60);
         let progress = Arc::new(Progress::with_deadline(until));
-        let job =
-            Job { request, reply: oneshot::channel().0, arrived, until, progress, plan, embedded: None };
+        let job = Job {
+            request,
+            call: None,
+            reply: oneshot::channel().0,
+            arrived,
+            until,
+            progress,
+            plan,
+            embedded: None,
+        };
         assert!(queue.add(job, 100));
     }
 

@@ -10,9 +10,13 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 
 pub const PATH: &str = "/v1/retrieve";
+/// The beginning of the paths of calls to a shard.
+const SHARD: &str = "/v1/shard/";
 const ALLOW: &str = "allow";
 /// Maximum bytes of the body of a plain request.
 const MOST: usize = 65_536;
+/// Maximum bytes of the body of a call to a shard, which has the texts of up to 28 candidates.
+const MOST_OF_CALL: usize = 4 << 20;
 
 /// The conditions for a plain request.
 #[derive(Debug, Default)]
@@ -32,7 +36,7 @@ pub struct Rules {
 }
 
 /// A plain request.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Plain {
     pub question: String,
     /// All fields except the question and the deadline, as JSON with sorted names; `allow` is the condition on the
@@ -41,11 +45,27 @@ pub struct Plain {
     pub seconds: f64,
 }
 
-/// Return the length of the body and the holder of the token if the head belongs to a plain request.
-pub fn plain_head(head: &Parts, rules: &Rules) -> Option<(usize, Arc<Holder>)> {
-    let has_path = head.uri.authority().is_none() && head.uri.path_and_query().is_some_and(|uri| uri == PATH);
+/// What a plain request is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Question,
+    Call,
+}
+
+fn kind_of(head: &Parts) -> Option<Kind> {
+    let path = head.uri.path_and_query().filter(|_| head.uri.authority().is_none())?.as_str();
+    let is_name = |name: &str| name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-');
+    match path {
+        PATH => Some(Kind::Question),
+        _ => path.strip_prefix(SHARD).filter(|name| is_name(name)).map(|_| Kind::Call),
+    }
+}
+
+/// Return the kind, the length of the body and the holder of the token if the head belongs to a plain request.
+pub fn plain_head(head: &Parts, rules: &Rules) -> Option<(Kind, usize, Arc<Holder>)> {
+    let kind = kind_of(head)?;
     let odd = [ORIGIN, TRANSFER_ENCODING, UPGRADE].iter().any(|name| head.headers.contains_key(name));
-    if head.method != Method::POST || !has_path || odd {
+    if head.method != Method::POST || odd {
         return None;
     }
     let name = host_name(single(head, HOST)?)?;
@@ -55,12 +75,13 @@ pub fn plain_head(head: &Parts, rules: &Rules) -> Option<(usize, Arc<Holder>)> {
     let sent = single(head, AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
     let holder = rules.access.reader(sent)?;
     if head.headers.contains_key(CONTENT_TYPE) {
-        let kind = single(head, CONTENT_TYPE)?.split(';').next().unwrap_or_default().trim();
-        let is_json = ["", "application/json", "text/json"].iter().any(|k| kind.eq_ignore_ascii_case(k));
+        let media = single(head, CONTENT_TYPE)?.split(';').next().unwrap_or_default().trim();
+        let is_json = ["", "application/json", "text/json"].iter().any(|k| media.eq_ignore_ascii_case(k));
         is_json.then_some(())?;
     }
-    let length = single(head, CONTENT_LENGTH)?.parse().ok().filter(|&length| length <= MOST.min(rules.body));
-    length.map(|length| (length, holder))
+    let most = if kind == Kind::Call { MOST_OF_CALL } else { MOST };
+    let length = single(head, CONTENT_LENGTH)?.parse().ok().filter(|&length| length <= most.min(rules.body));
+    length.map(|length| (kind, length, holder))
 }
 
 /// Return the text of a header that occurs exactly once.
@@ -150,7 +171,7 @@ mod tests {
     #[test]
     fn a_plain_request() {
         let headers = [HOST, ("content-type", "Application/JSON; charset=utf-8"), ("content-length", "17")];
-        assert_eq!(plain_head(&head("POST", "/v1/retrieve", &headers), &rules()).unwrap().0, 17);
+        assert_eq!(plain_head(&head("POST", "/v1/retrieve", &headers), &rules()).unwrap().1, 17);
         let plain =
             body(r#"{"question": "a", "mode": "bm25", "budget": 60, "top": null, "deadline": 2}"#).unwrap();
         assert_eq!((plain.question.as_str(), plain.seconds), ("a", 2.0));
@@ -234,6 +255,26 @@ mod tests {
         let plain = plain_body(br#"{"question": "a", "top": 3}"#, &rules(), &anna).unwrap();
         assert_eq!(plain.fields, r#"{"allow":"team=red","top":3}"#);
         assert_eq!(plain_body(br#"{"question": "a", "allow": "team=blue"}"#, &rules(), &anna), None);
+    }
+
+    #[test]
+    fn calls_to_a_shard() {
+        let kind = |uri: &str, length: &str| {
+            let headers = [HOST, ("content-length", length)];
+            plain_head(&head("POST", uri, &headers), &rules()).map(|found| found.0)
+        };
+        assert_eq!(kind("/v1/retrieve", "17"), Some(Kind::Question));
+        assert_eq!(kind("/v1/shard/look-up", "17"), Some(Kind::Call));
+        assert_eq!(kind("/v1/shard/candidates", "900000"), Some(Kind::Call));
+        for (uri, length) in [
+            ("/v1/shard/plan?a", "17"),
+            ("/v1/shard/plan/", "17"),
+            ("/v1/shards/plan", "17"),
+            ("/v1/shard/PLAN", "17"),
+            ("/v1/shard/plan", "1000001"),
+        ] {
+            assert_eq!(kind(uri, length), None, "{uri} {length}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The threads that answer requests. If they drop a request, the application answers it.
 
-use crate::backend::{Answer, Model, Plan, Vector, Vectors};
+use crate::backend::{Answer, Model, Plan, Replied, Vector, Vectors};
 use crate::queue::Job;
 use crate::shared::Shared;
 use ketrag_base::error::caught;
@@ -22,6 +22,12 @@ pub fn run(shared: &Shared, worker: usize) {
 /// Answer a request, or put it back with its plan because a model must embed its question first.
 fn answer_one(shared: &Shared, mut job: Job) {
     if is_over(shared, &job) {
+        return;
+    }
+    if let Some(call) = &job.call {
+        if let Ok(Some(reply)) = caught(|| Ok(shared.backend.call(call))) {
+            let _ = job.reply.send(reply);
+        }
         return;
     }
     let plan = match job.plan.take() {
@@ -82,7 +88,7 @@ fn embed(shared: &Shared, worker: usize, model: Model, jobs: Vec<Job>) {
 fn reply_cached(shared: &Shared, job: Job, plan: &dyn Plan) -> Option<Job> {
     let Some(reply) = shared.cache.get(plan.id(), &job.request.question) else { return Some(job) };
     shared.counters.answered(job.arrived.elapsed(), true);
-    let _ = job.reply.send(reply);
+    let _ = job.reply.send(Replied::json(reply));
     None
 }
 
@@ -90,7 +96,7 @@ fn answer(shared: &Shared, job: Job, plan: &dyn Plan) {
     let question = job.request.question.as_str();
     let reply = compute(shared, plan, question, job.vector(), &job.progress, job.arrived);
     if let Some(reply) = reply {
-        let _ = job.reply.send(reply);
+        let _ = job.reply.send(Replied::json(reply));
     }
 }
 

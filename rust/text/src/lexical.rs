@@ -75,7 +75,15 @@ impl Lexer {
     /// Append the words of `text`. No word extends across the border to the previous text. Returns the offset
     /// in `folded` at which the new text begins.
     pub fn append(&mut self, text: &str) -> usize {
-        let (start, first_word) = (self.folded.len(), self.words.len());
+        let first_word = self.words.len();
+        let start = self.append_words(text);
+        self.find_compounds(first_word);
+        start
+    }
+
+    /// Like [`Lexer::append`], for callers that read words and names, but no keywords, of which compounds have further ones.
+    pub fn append_words(&mut self, text: &str) -> usize {
+        let start = self.folded.len();
         let text = &*visible(text);
         if !text.is_ascii() || !self.source.is_empty() {
             if self.source.is_empty() {
@@ -89,7 +97,6 @@ impl Lexer {
         } else {
             self.any_words(start);
         }
-        self.find_compounds(first_word);
         start
     }
 

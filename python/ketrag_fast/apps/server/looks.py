@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import Final
 
@@ -31,10 +32,21 @@ class Looks:
         self._over = float("-inf")
         """Time at which the pauses of all looks are over."""
 
+    @property
+    def is_due(self) -> bool:
+        """Whether a request that arrives now waits for a look: False if looks have taken too much time."""
+        return self._over <= time.monotonic() + SAVED
+
+    def wait_on(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Like `wait`, on another thread than that of the event loop of the service."""
+        if self.is_due:
+            with suppress(TimeoutError, RuntimeError, CancelledError):  # the service ends
+                asyncio.run_coroutine_threadsafe(self.wait(), loop).result(2 * LONGEST)
+
     async def wait(self) -> None:
         """Wait for a look that begins now; return at once if looks have taken too much time."""
         arrived = time.monotonic()
-        if self._over > arrived + SAVED:
+        if not self.is_due:
             return
         with suppress(TimeoutError):
             async with asyncio.timeout(LONGEST):

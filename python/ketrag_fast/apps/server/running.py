@@ -27,6 +27,7 @@ from ketrag_fast.apps.server.options import ServerOptions, is_local
 from ketrag_fast.apps.server.replies import JSON, Problem, busy, error_json, json_bytes, log, stopping
 from ketrag_fast.apps.server.retrieval import LONGEST, fields_of, topics
 from ketrag_fast.apps.server.service import BATCH, Service
+from ketrag_fast.apps.server.shards import ShardCalls
 from ketrag_fast.apps.server.users import User, check_private
 from ketrag_fast.errors import ConfigError, KetragError
 from ketrag_fast.query.core_plans import Front, Plan
@@ -283,6 +284,7 @@ def start_front(service: Service, listening: socket.socket, application: str) ->
         stopping=_whole(stopping()),
         counts=counts_file(),
         log=service.log,
+        call=ShardCalls(service, asyncio.get_running_loop()),
     )
 
 

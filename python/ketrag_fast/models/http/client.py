@@ -72,7 +72,7 @@ class Client:
 
     def post(self, body: Mapping[str, Any], limit: int, stopped: Stopped) -> Any:
         """Return the JSON of the reply, of up to `limit` bytes; `stopped` raises to cancel."""
-        data = _encode_body(body)
+        data = encode_body(body)
         return self._patiently(lambda clock: self._whole(self._reply("POST", data, clock), limit), stopped)
 
     def get(self, limit: int, stopped: Stopped) -> Any:
@@ -84,7 +84,7 @@ class Client:
 
         Retried until the first event; later faults are final.
         """
-        data = _encode_body(body)
+        data = encode_body(body)
 
         def once(clock: RequestClock) -> Iterator[Any]:
             reply = self._reply("POST", data, clock)
@@ -275,7 +275,8 @@ def _header(reply: httpcore.Response, name: bytes) -> str:
     return redact_all(values[-1].decode("latin-1").split(";")[0].strip().lower()) if values else ""
 
 
-def _encode_body(body: Mapping[str, Any]) -> bytes:
+def encode_body(body: Mapping[str, Any]) -> bytes:
+    """Return the body of a request as JSON."""
     return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
 
 

@@ -150,31 +150,39 @@ def _tls() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
+def dial(host: str, port: int, clock: RequestClock) -> socket.socket:
+    """Return a connection. Raises OSError if it fails, and what the clock raises.
+
+    It is opened on a thread, because a name lookup cannot be interrupted.
+    """
+    attempt: Future[socket.socket] = Future()
+
+    def run() -> None:
+        try:
+            attempt.set_result(_dial(host, port))
+        except UnicodeError:
+            attempt.set_exception(OSError("invalid host name"))
+        except BaseException as error:  # noqa: BLE001 - raised below
+            attempt.set_exception(error)
+
+    threading.Thread(target=run, name="ketrag-connect", daemon=True).start()
+    try:
+        while not wait([attempt], SLICE).done:
+            clock.check()
+    except BaseException:
+        attempt.add_done_callback(_hang_up)
+        raise
+    return attempt.result()
+
+
 class _Backend(httpcore.NetworkBackend):
-    """Opens connections in a thread, because a name lookup cannot be interrupted."""
+    """Opens the connections of httpcore."""
 
     def connect_tcp(
         self, host: str, port: int, timeout: float | None = None, *_: Any, **__: Any
     ) -> httpcore.NetworkStream:
         assert isinstance(timeout, RequestClock)  # noqa: S101 - see `Connections.ask`
-        attempt: Future[socket.socket] = Future()
-
-        def run() -> None:
-            try:
-                attempt.set_result(_dial(host, port))
-            except UnicodeError:
-                attempt.set_exception(OSError("invalid host name"))
-            except BaseException as error:  # noqa: BLE001 - raised below
-                attempt.set_exception(error)
-
-        threading.Thread(target=run, name="ketrag-connect", daemon=True).start()
-        try:
-            while not wait([attempt], SLICE).done:
-                timeout.check()
-        except BaseException:
-            attempt.add_done_callback(_hang_up)
-            raise
-        return _SlicedSocket(attempt.result())
+        return _SlicedSocket(dial(host, port, timeout))
 
 
 def _hang_up(attempt: Future[socket.socket]) -> None:

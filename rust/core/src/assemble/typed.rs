@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::generation::Parts;
 use crate::items::Items;
 use crate::progress::Progress;
-use crate::search::nearest::{replaced, unknown_words};
+use crate::search::nearest::{missing_words, replaced, unknown_words};
 pub use crate::search::phrase_units::Matching;
 use crate::search::phrase_units::{Texts, Unit};
 use crate::sparse::Mask;
@@ -83,6 +83,15 @@ impl Searcher {
             let text = replaced(query, &unknown);
             let words = unknown.into_iter().map(|one| (one.word.to_owned(), one.nearest)).collect();
             Ok(Some(Corrected { words, text }))
+        })
+    }
+
+    /// Return all words of a query that the index does not contain, without similar ones: see [`missing_words`].
+    pub fn missing_words(&self, query: &str) -> Result<Vec<String>> {
+        self.with_parts(|parts: &Parts<'_>| {
+            let links = parts.links()?;
+            let found = links.map_or_else(Vec::new, |links| missing_words(links, query));
+            Ok(found.into_iter().map(str::to_owned).collect())
         })
     }
 }

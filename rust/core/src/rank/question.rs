@@ -110,11 +110,11 @@ impl Question {
     /// Add the forms of a short query's words that share a stem with them in a language of the index, in texts whose
     /// language is unknown. They are variants, so that the words as typed rank first. Longer questions have words enough.
     fn add_forms(&self, links: &LinksView<'_>, found: &mut Vec<(u32, Role)>) {
-        let stemming: Vec<Language> =
-            links.languages().iter().copied().filter(|language| language.marks_latin()).collect();
-        if stemming.is_empty() || self.lexer.words.len() > SHORT {
+        if !reads_forms(&self.lexer, links.languages()) {
             return;
         }
+        let stemming: Vec<Language> =
+            links.languages().iter().copied().filter(|language| language.marks_latin()).collect();
         for (k, word) in self.lexer.lowers(0).enumerate() {
             let is_function = stop_words().has(word) || stemming.iter().any(|one| one.drops(word));
             if !is_function {
@@ -195,6 +195,11 @@ impl Question {
             self.shares.clear();
         }
     }
+}
+
+/// Return whether other forms of a query's words are searched in an index of these languages.
+pub fn reads_forms(question: &Lexer, languages: &[Language]) -> bool {
+    question.words.len() <= SHORT && languages.iter().any(|language| language.marks_latin())
 }
 
 fn is_letter(text: &Lexer, k: usize) -> bool {

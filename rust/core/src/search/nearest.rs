@@ -117,6 +117,19 @@ pub fn unknown_words<'t>(
     found
 }
 
+/// Return the words of a query of which [`unknown_words`] returns some: all words that the index does not contain. Nothing is
+/// compared with the vocabulary, so this is quick.
+pub fn missing_words<'t>(links: &LinksView<'_>, query: &'t str) -> Vec<&'t str> {
+    let mut lexer = Lexer::default();
+    if !has_unknown(links, query, &mut lexer) {
+        return Vec::new();
+    }
+    let mut found: Vec<&str> = symbol_words(links, query, &mut lexer).iter().map(|one| one.word).collect();
+    let long = runs(query).filter(|word| word.len() >= SHORTEST_FORM);
+    found.extend(long.filter(|word| is_unknown(links, word, &mut lexer)));
+    found
+}
+
 /// Return whether a number and the word next to it are one word of the index, as in "RFC 2616": the query has that word.
 fn is_glued(links: &LinksView<'_>, word: &str, neighbours: [Option<&str>; 2], lexer: &mut Lexer) -> bool {
     let is_number = |word: &str| word.chars().all(char::is_numeric);

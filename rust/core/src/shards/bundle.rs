@@ -121,6 +121,28 @@ impl Bundle {
         units: Vec<u32>,
         progress: &Progress,
     ) -> Result<Self> {
+        Self::copied(parts, links, units, None, progress)
+    }
+
+    /// Copy units of a shard with no other keywords than these, whose ids ascend, and without names, subjects and texts.
+    /// That is all that BM25, relevance and the search for copies read.
+    pub fn narrow(
+        parts: &Parts<'_>,
+        links: &LinksView<'_>,
+        units: Vec<u32>,
+        keywords: &[u32],
+        progress: &Progress,
+    ) -> Result<Self> {
+        Self::copied(parts, links, units, Some(keywords), progress)
+    }
+
+    fn copied(
+        parts: &Parts<'_>,
+        links: &LinksView<'_>,
+        units: Vec<u32>,
+        only: Option<&[u32]>,
+        progress: &Progress,
+    ) -> Result<Self> {
         let (spans, documents, languages) =
             (parts.unit_spans()?, parts.unit_documents()?, parts.unit_languages()?);
         let mut own = Self {
@@ -145,11 +167,15 @@ impl Bundle {
             if last != Some(documents[at]) {
                 last = Some(documents[at]);
                 own.document_ids.push(place.map_or("", |place| place.document));
-                own.titles.push(place.map_or("", |place| place.title));
+                own.titles.push(place.filter(|_| only.is_none()).map_or("", |place| place.title));
             }
-            own.texts.push(place.map_or("", |place| place.text));
+            own.texts.push(place.filter(|_| only.is_none()).map_or("", |place| place.text));
             own.documents.push(own.document_ids.len() as u32 - 1);
             own.keys.extend(parts.unit_keys(unit)?.into_iter().flatten());
+            if let Some(only) = only {
+                own.add_keywords(links, at, only);
+                continue;
+            }
             own.unit_keywords.push(links.unit_keywords.row(at).iter().copied());
             own.counts.extend_from_slice(links.unit_tf.get(links.unit_keywords.range(at)));
             own.unit_names.push(links.unit_names.row(at).iter().copied());
@@ -176,5 +202,28 @@ impl Bundle {
                 links.subject_units.len_of(id)
             })?;
         Ok(Self { keywords, names, subjects, units, ..own })
+    }
+
+    /// Add the keywords of a unit, and of its sentences, that are among these. The unit has no names and no subjects.
+    fn add_keywords(&mut self, links: &LinksView<'_>, at: usize, only: &[u32]) {
+        let row = links.unit_keywords.row(at);
+        let counts = links.unit_tf.get(links.unit_keywords.range(at));
+        // Positions in the row of the index, ascending.
+        let mut kept: Vec<u32> = Vec::new();
+        for id in only {
+            kept.extend(row.binary_search(id).ok().map(|position| position as u32));
+        }
+        self.unit_keywords.push(kept.iter().map(|&position| row[position as usize]));
+        self.counts.extend(kept.iter().map(|&position| counts[position as usize]));
+        self.unit_names.push([]);
+        self.unit_subject.push(NONE);
+        self.unit_mentions.push([]);
+        for sentence in links.sentences(at) {
+            let stored = links.sentence_keywords.stored.row(sentence);
+            let found = stored.iter().filter_map(|position| kept.binary_search(position).ok());
+            self.sentence_keywords.push(found.map(|position| position as u32));
+            self.sentence_names.push([]);
+        }
+        self.first_sentence.push(self.sentence_keywords.count() as u64);
     }
 }

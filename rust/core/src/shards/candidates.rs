@@ -28,14 +28,26 @@ impl Weighting {
 
     /// Compute the score of every unit that has one of the keywords.
     pub fn matches(&self, links: &LinksView<'_>, progress: &Progress) -> Result<Matches> {
+        let (keywords, weights) = self.known(links);
+        self.matches_of(links, (&keywords, &weights), progress)
+    }
+
+    /// Return the ids of the keywords that a shard has, ascending, and their weights.
+    fn known(&self, links: &LinksView<'_>) -> (Vec<u32>, Vec<f64>) {
+        let known =
+            |(word, weight): &(String, f64)| links.keywords.position(word).map(|at| (at as u32, *weight));
+        self.keywords.iter().filter_map(known).unzip()
+    }
+
+    fn matches_of(
+        &self,
+        links: &LinksView<'_>,
+        (keywords, weights): (&[u32], &[f64]),
+        progress: &Progress,
+    ) -> Result<Matches> {
         let links = LinksView { saturations: &self.saturations, ..*links };
-        let known = self
-            .keywords
-            .iter()
-            .filter_map(|(word, weight)| links.keywords.position(word).map(|at| (at as u32, *weight)));
-        let (keywords, weights): (Vec<u32>, Vec<f64>) = known.unzip();
         let mut matches = Matches::default();
-        matches.find(Sought::Weighted { links: &links, keywords: &keywords, weights: &weights }, progress)?;
+        matches.find(Sought::Weighted { links: &links, keywords, weights }, progress)?;
         Ok(matches)
     }
 }
@@ -67,33 +79,41 @@ pub(super) fn best_of(matches: &Matches, count: usize, mask: Option<&Mask>) -> V
 
 /// Return the best `count` units that pass the filter with everything that a ranking reads of them. With a filter,
 /// also the best of all units, which may lead to others.
+///
+/// `is_narrow`: for a ranking that follows no links, the units have only the keywords of the query.
 pub fn candidates(
     parts: &Parts<'_>,
     weighting: &Weighting,
-    count: usize,
+    (count, is_narrow): (usize, bool),
     mask: Option<&Mask>,
     progress: &Progress,
 ) -> Result<Bundle> {
     let links = need(parts.links()?)?;
-    let matches = weighting.matches(links, progress)?;
+    let (keywords, weights) = weighting.known(links);
+    let matches = weighting.matches_of(links, (&keywords, &weights), progress)?;
     let mut found = best_of(&matches, count, mask);
     if mask.is_some() {
         found.extend(best_of(&matches, count, None));
     }
     let units = found.iter().map(|one| one.id).collect();
-    Ok(Bundle { matches: matches.moments(), ..bundle(parts, links, units, mask, progress)? })
+    let own = bundle(parts, links, (units, is_narrow.then_some(&keywords)), mask, progress)?;
+    Ok(Bundle { matches: matches.moments(), ..own })
 }
 
-/// Return units with everything that a ranking reads of them.
+/// Return units with everything that a ranking reads of them, or with only some keywords.
 pub(super) fn bundle(
     parts: &Parts<'_>,
     links: &LinksView<'_>,
-    mut units: Vec<u32>,
+    (mut units, only): (Vec<u32>, Option<&Vec<u32>>),
     mask: Option<&Mask>,
     progress: &Progress,
 ) -> Result<Bundle> {
     units.sort_unstable();
     units.dedup();
     let permitted = units.iter().map(|&unit| u8::from(leaves(mask, unit))).collect();
-    Ok(Bundle { permitted, ..Bundle::of(parts, links, units, progress)? })
+    let own = match only {
+        Some(keywords) => Bundle::narrow(parts, links, units, keywords, progress)?,
+        None => Bundle::of(parts, links, units, progress)?,
+    };
+    Ok(Bundle { permitted, ..own })
 }

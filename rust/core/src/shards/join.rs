@@ -10,7 +10,7 @@ use crate::rank::links_view::NONE;
 use crate::rank::links_weights::{Weights, Whole};
 use crate::sparse::Csr;
 use crate::text::languages::Language;
-use crate::text::strings::StringsBuf;
+use crate::text::strings::{Strings, StringsBuf};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -191,38 +191,54 @@ fn ordered(bundles: &[(u32, &Bundle)]) -> (Vec<Place>, Vec<(u32, Place)>) {
     (places, copies)
 }
 
+/// The next string of an ascending list, after its first bytes as a number, which usually decide a comparison. At the end
+/// of the list, the number is one that no string begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Head<'s>(u64, Option<&'s [u8]>);
+
+impl<'s> Head<'s> {
+    fn new(text: Option<&'s [u8]>) -> Self {
+        let Some(bytes) = text else { return Self(u64::MAX, None) };
+        let mut first = [0; 8];
+        let length = bytes.len().min(8);
+        first[..length].copy_from_slice(&bytes[..length]);
+        Self(u64::from_be_bytes(first), text)
+    }
+}
+
 /// Merge ascending lists of strings.
 fn merge(lists: &[(u32, &Vocabulary)], known: &[(String, u64)]) -> Merged {
+    let views: Vec<Strings<'_>> = lists.iter().map(|(_, own)| own.strings.view()).collect();
     let mut of_bundles: Vec<Vec<u32>> =
         lists.iter().map(|(_, own)| Vec::with_capacity(own.strings.len())).collect();
+    let head = |list: usize, at: usize| Head::new((at < views[list].len()).then(|| views[list].bytes(at)));
+    let known_head = |at: usize| Head::new(known.get(at).map(|one: &(String, u64)| one.0.as_bytes()));
+    let mut heads: Vec<Head<'_>> = (0..lists.len()).map(|list| head(list, 0)).collect();
     let (mut strings, mut frequencies) = (StringsBuf::default(), Vec::new());
-    let mut next_known = 0;
+    let (mut next_known, mut known_first) = (0, known_head(0));
     loop {
-        let mut least: Option<&str> = known.get(next_known).map(|one| one.0.as_str());
-        for ((_, own), taken) in lists.iter().zip(&of_bundles) {
-            if taken.len() < own.strings.len() {
-                let text = own.strings.get(taken.len());
-                least = Some(least.map_or(text, |least| least.min(text)));
-            }
-        }
-        let Some(text) = least else { break };
+        let least = heads.iter().copied().fold(known_first, Ord::min);
+        let Some(text) = least.1 else { break };
         let number = frequencies.len() as u32;
         let (mut sum, mut before) = (0, None);
-        for ((shard, own), taken) in lists.iter().zip(&mut of_bundles) {
-            if taken.len() < own.strings.len() && own.strings.get(taken.len()) == text {
-                // Bundles of one shard have the same number.
-                if before != Some(shard) {
-                    sum += own.frequencies[taken.len()];
-                }
-                before = Some(shard);
-                taken.push(number);
+        for (list, own) in heads.iter_mut().enumerate().filter(|(_, own)| **own == least) {
+            let (shard, vocabulary) = lists[list];
+            let taken = &mut of_bundles[list];
+            // Bundles of one shard have the same number.
+            if before != Some(shard) {
+                sum += vocabulary.frequencies[taken.len()];
             }
+            before = Some(shard);
+            taken.push(number);
+            *own = head(list, taken.len());
         }
-        if let Some((_, count)) = known.get(next_known).filter(|one| one.0 == text) {
+        if known_first == least {
+            sum = known[next_known].1.max(sum);
             next_known += 1;
-            sum = (*count).max(sum);
+            known_first = known_head(next_known);
         }
-        strings.push(text);
+        strings.blob.extend_from_slice(text);
+        strings.offsets.push(strings.blob.len() as u64);
         frequencies.push(sum);
     }
     Merged { strings, frequencies, of_bundles }

@@ -25,10 +25,11 @@ pub fn mentions(
             progress.check()?;
         }
         let own = bundles[at].1;
-        lexer.read(own.titles.get(own.documents[unit] as usize));
+        lexer.clear();
+        lexer.append_words(own.titles.get(own.documents[unit] as usize));
         let first = lexer.words.len();
-        lexer.append("\n");
-        lexer.append(own.texts.get(unit));
+        lexer.append_words("\n");
+        lexer.append_words(own.texts.get(unit));
         let from = if first < lexer.words.len() { first } else { 0 };
         let language = own.languages.get(unit).map_or(Ok(Language::ENGLISH), |&n| Language::numbered(n))?;
         tree.mentions(&lexer, Naming::of(&lexer, from, language), |id| row.push(id));

@@ -218,7 +218,10 @@ fn leads_of(
     let mut lexer = Lexer::default();
     let seed = |(&unit, &mass): (&u32, &f64)| {
         let place = parts.place(unit)?;
-        lexer.read(&place.map_or_else(String::new, |place| format!("{}\n{}", place.title, place.text)));
+        lexer.clear();
+        lexer.append_words(
+            &place.map_or_else(String::new, |place| format!("{}\n{}", place.title, place.text)),
+        );
         let words: Vec<&str> = lexer.lowers(0).collect();
         Ok(Seed { text: words.join(" "), mass })
     };

@@ -46,10 +46,19 @@ def replies(client: Any, word: str) -> dict[str, Any]:
         "explained": lambda: client.post("/v1/retrieve", json={"question": word, "explain": True}),
         "grep": lambda: client.post("/v1/grep", json={"pattern": word}),
         "text": lambda: client.get("/v1/text", params={"path": "a.md"}),
+        "several": lambda: several(client, word),
     }
 
 
-@pytest.mark.parametrize("kind", ["search", "explained", "grep", "text"])
+def several(client: Any, word: str) -> Any:
+    """Return the reply to the last call of a query over several indexes, which the front answers."""
+    plan = client.post("/v1/shard/plan", json={"question": word})
+    units = {"units": [0, 1], "scores": [1.0, 0.5], "reading": {"text": word, "replaced": {}, "unknown": []}}
+    fields = {"question": word, "state": plan.json()["state"], **units}
+    return client.post("/v1/shard/passages", json=fields)
+
+
+@pytest.mark.parametrize("kind", ["search", "explained", "grep", "text", "several"])
 def test_the_next_request_finds_an_edit(service: Running, notes: Path, kind: str) -> None:
     with service.client() as client:
         for word in ("walrus", "narwhal", "puffin"):
@@ -121,6 +130,8 @@ def test_no_request_waits_for_a_look_that_hangs(notes: Path, monkeypatch: pytest
             for _ in range(2):
                 begin = time.monotonic()
                 assert "penguins" in client.post("/v1/search", json={"query": "penguins"}).text
+                plan = client.post("/v1/shard/plan", json={"question": "penguins"})
+                assert plan.json()["counts"]["keywords"] == {"penguin": 2}
                 assert time.monotonic() - begin < 15
         finally:
             end.set()
