@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pytest
 
@@ -481,3 +481,29 @@ def test_a_file_whose_reading_hangs_delays_no_answer(
     while not index.freshen().updated:
         assert time.monotonic() - begin < 60
     assert [one.document for one in index.search("walrus")] == ["a.md"]
+
+
+def test_an_index_without_sources_is_looked_at_once_for_each_generation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look opens the tables on a thread, which takes longer than a query."""
+    looks: list[Path] = []
+    find = freshness.find
+
+    def counted(folder: Path, *arguments: float) -> Any:
+        looks.append(folder)
+        return find(folder, *arguments)
+
+    monkeypatch.setattr(freshness, "find", counted)
+    with Index.build([Document("a", "The text is about penguins.", "")], tmp_path / "ix") as index:
+        for _ in range(3):
+            assert not index.freshen().changes
+        assert len(looks) == 1
+        notes = tmp_path / "notes"
+        notes.mkdir()
+        (notes / "b.md").write_text("The text is about the walrus.\n")
+        Index.build([notes], tmp_path / "ix", replace=True).close()  # as another process does
+        (notes / "b.md").write_text("The text is about the narwhal.\n")
+        assert index.freshen().updated
+        assert index.retrieve("narwhal").passages
+        assert len(looks) > 1

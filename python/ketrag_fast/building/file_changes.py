@@ -81,6 +81,7 @@ class FileChanges:
         is_behind: Whether a build that is running has stored documents, and has not published them yet.
         same: Files with other times and the content that they had, each with what is known of it now.
         uncompared: The number of files with other times whose contents were not compared in time.
+        has_sources: Whether there are any sources.
     """
 
     sources: tuple[SourceChanges, ...] = ()
@@ -90,6 +91,12 @@ class FileChanges:
     is_behind: bool = False
     same: tuple[tuple[KnownFile, bytes], ...] = ()
     uncompared: int = 0
+    has_sources: bool = True
+
+    @property
+    def has_none(self) -> bool:
+        """Whether no file can change the index: it has no sources, and everything stored is published."""
+        return not self.has_sources and self.refused is None and self.is_published and not self.is_behind
 
     @property
     def needs_all(self) -> bool:
@@ -117,7 +124,7 @@ def find_changes(
     refused = trust.why_not(row.spec for row in every_source)
     sources = {row.number: row for row in every_source if trust.allows(row.spec)}
     if not sources:
-        return FileChanges(refused=refused)
+        return FileChanges(refused=refused, has_sources=False)
     found = tables.changed_files(sources, keys, separate=compare_seconds is not None)
     follow = bool(settings.get("follow_links"))
     roots = {number: root_of(row.spec, follow=follow) for number, row in sources.items()}

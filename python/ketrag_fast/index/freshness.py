@@ -181,7 +181,14 @@ def freshen_state(state: IndexState, how: Refresh | None, every: float) -> Fresh
         earlier: Freshness = state.checked[1]
         return earlier
     how = how or state.opened.settings.refresh
-    found = freshen(state.path, how, state.settings, state.whole)
+    stamp = state.stamp
+    if state.without_sources == stamp and not state.refresh():
+        return Freshness()
+
+    def is_without() -> None:
+        state.without_sources = stamp
+
+    found = freshen(state.path, how, state.settings, state.whole, is_without)
     if found.reason != BEHIND:  # files that are stored stay unindexed until they are published
         hangs = found.reason is not None and found.reason.endswith(HANGS)
         state.unindexed = () if found.updated or hangs else found.files
@@ -195,12 +202,19 @@ def freshen_state(state: IndexState, how: Refresh | None, every: float) -> Fresh
     return found
 
 
-def freshen(folder: Path, how: Refresh, settings: Settings, opened: Generation | None = None) -> Freshness:
+def freshen(
+    folder: Path,
+    how: Refresh,
+    settings: Settings,
+    opened: Generation | None = None,
+    is_without: Callable[[], object] = lambda: None,
+) -> Freshness:
     """Check the sources for changes, and index the changes: always, or only if that is quick.
 
     The index is not changed if another process is changing it, if it cannot be written, or if a source has
     lost most of its files. If computing vectors is not quick, or sends texts to an endpoint, the words of the
     changes are indexed without. `opened` is the generation of the whole index, if the caller has it open.
+    `is_without` is called if the index knows no sources, such as one of documents that a program gave.
     """
     unembedded = 0 if opened is None else opened.manifest.unembedded
     if how == "never":
@@ -209,6 +223,8 @@ def freshen(folder: Path, how: Refresh, settings: Settings, opened: Generation |
     if looked is None:
         return Freshness(reason=f"looking up its files {HANGS}")
     changes, stored = looked
+    if not unembedded and (changes is None or changes.has_none):
+        is_without()
     if changes is None:
         return Freshness(unembedded=unembedded)
     found = replace(_described(changes), unembedded=unembedded)

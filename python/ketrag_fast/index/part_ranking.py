@@ -14,12 +14,11 @@ from ketrag_fast.query.query import Query
 from ketrag_fast.query.ranking import DEPTH, PRINTED, Prepared, request_to_print
 from ketrag_fast.query.reading import Reading, add_reading
 from ketrag_fast.query.retrieval import build_contexts
-from ketrag_fast.query.shards import Pending, Ranked, Together, rank_shards
+from ketrag_fast.query.shards import WALK, Pending, Ranked, Together, rank_shards
 from ketrag_fast.records import replace
 from ketrag_fast.types import Context, Lazy, Passage
 
-_WALK: Final = "walk"
-_KEYWORDS: Final = ("bm25", _WALK)
+_KEYWORDS: Final = ("bm25", WALK)
 """Channels of the core that rank by keywords, whose rarity is counted over all indexes."""
 _USUAL_TOKENS: Final = 40
 """Usual number of tokens of a passage, to estimate how many passages fit into a budget."""
@@ -53,7 +52,7 @@ def rank_parts(parts: Sequence[Part], query: Query, together: Together) -> list[
     """
     channels = parts[0].channels
     if len(channels) == 1 and channels[0] in _KEYWORDS and all(part.is_plain for part in parts):
-        found = _rank_together(parts, query, together, walks=channels[0] == _WALK)
+        found = _rank_together(parts, query, together, walks=channels[0] == WALK)
         if found is not None:
             return found
     return _rank_each_alone([part for part in parts if part.name not in together.late], together)

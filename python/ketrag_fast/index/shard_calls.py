@@ -26,7 +26,7 @@ from ketrag_fast.index.index import Index
 from ketrag_fast.index.parts import LocalPart, Printed, Search, local_part
 from ketrag_fast.query.query import Query
 from ketrag_fast.query.reading import Reading
-from ketrag_fast.query.shards import Words
+from ketrag_fast.query.shards import WALK, Words, question_terms
 from ketrag_fast.records import asdict
 from ketrag_fast.storage.generation import Generation
 
@@ -123,7 +123,7 @@ def plan_shard(
         names = {*SETTINGS, *(name for channel in part.plan.mode.channels for name in channel.settings)}
         totals = part.plan.opened.totals
         units, documents, keywords, languages = totals
-        terms = _core.question_terms(part.plain_text, totals)
+        terms = question_terms(part.plain_text, totals, walks=WALK in part.channels)
         counts = part.shard.counts(terms, part.plan.clock.left())
         return {
             "mode": part.mode,

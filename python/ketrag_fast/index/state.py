@@ -45,6 +45,8 @@ class IndexState:
         """Time and result (`Freshness`) of the last comparison of the sources with the index."""
         self.unindexed: tuple[str, ...] = ()
         """Paths of the files that had changed at that time, or were new, and that were not indexed."""
+        self.without_sources: tuple[int, tuple[int, int]] | None = None
+        """The generation, as in `stamp`, of which the index knows no sources that could change."""
         self._parts: dict[str, IndexState] = {}
         self._lent = False
         self._whole: tuple[int, tuple[int, int]]
@@ -59,6 +61,11 @@ class IndexState:
         if now is None:
             raise InputError("the index is closed", hint="open it again with Index.open")
         return now
+
+    @property
+    def stamp(self) -> tuple[int, tuple[int, int]]:
+        """Number and stamp of the open generation of the whole index, which no other generation has."""
+        return self._whole
 
     @property
     def whole(self) -> Generation | None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ketrag_fast.query.open_generation import Opened
 
 MOST_KEPT: Final = 2_400_000
-"""Maximum number of keywords, counting repetitions, of all collections that are kept: four of the largest
+"""Maximum number of keywords, counting repetitions, of all collections that are kept: two of the largest
 ones, which have about 100 bytes for each keyword."""
 
 Key = tuple[int, ...]

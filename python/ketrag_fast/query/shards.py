@@ -33,12 +33,14 @@ R = TypeVar("R")
 T = TypeVar("T")
 N = TypeVar("N", bound="Named")
 
-MOST_JOINED: Final = 600_000
-"""Maximum number of keywords, counting repetitions, of indexes that are joined. To join 377,000 keywords
-(2wiki-dev, 8,218 passages) takes 0.34 s of one core and 49 MB, 554,000 (musique-dev) 0.4 s, and 1,055,000
-(hotpotqa-dev, 17,850 passages) 0.8 s and about 110 MB. A query of `walk` then takes 3 ms instead of 31,
-so a service wins this time back in 15 queries (in 80 of `bm25`). A command asks once and only waits
-longer, which is why the maximum is not higher."""
+MOST_JOINED: Final = 1_200_000
+"""Maximum number of keywords, counting repetitions, of indexes that are joined. To join 554,000 keywords
+(musique-dev, 10,214 passages) takes 0.16 s of one core, the first time 0.2 s, and 1,055,000 (hotpotqa-dev,
+17,850 passages) 0.34 s, the first time 0.5 s, and about 110 MB. A query of `walk` then takes 3 ms instead of
+20, so a service wins this time back in 25 queries (in 150 of `bm25`). A command asks once and only waits
+longer, which is why the maximum is not higher. It was 600,000 when a join took half as long again."""
+WALK: Final = "walk"
+"""Channel of the core that follows links."""
 _JOINED: Final = JoinedIndexes()
 """The collections of this process."""
 
@@ -350,7 +352,7 @@ def rank_shards(
         flagged = _flagged(together)
         ranking = joined.rank(request, question, count, preferred=flagged, depth=depth, masks=masks)
         return _named(together, ranking)
-    terms = _core.question_terms(question, whole)
+    terms = question_terms(question, whole, walks=walks)
     counted = together.call(lambda shard, seconds: shard.counts(terms, seconds))
     known = _summed(terms, list(counted.values()))
     are_enough = not walks and not _core.reads_forms(question, whole)
@@ -364,6 +366,12 @@ def rank_shards(
         bundles = sorted([*bundles, *more.items()], key=lambda one: one[0])
     union = _core.Union(bundles, whole, known, is_final=walks)
     return _named(together, union.rank(request, question, count, preferred=_flagged(together), depth=depth))
+
+
+def question_terms(question: str, whole: Totals, *, walks: bool) -> Terms:
+    """Return the keywords of a query, and the names and subjects by which a mode that follows links ranks."""
+    keywords, names, subjects = _core.question_terms(question, whole)
+    return (keywords, names, subjects) if walks else (keywords, [], [])
 
 
 def _joined(together: Together, keywords: int) -> _core.Union | None:

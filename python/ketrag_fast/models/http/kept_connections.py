@@ -131,7 +131,7 @@ class KeptConnections:
                 return None
             if time.monotonic() - used < IDLE_SECONDS and not _is_readable(connection):
                 return connection
-            connection.close()  # it has ended, or has a reply that no request asked for
+            connection.close()  # it has ended, or has a reply without a request
 
     def _write(self, connection: socket.socket, path: str, body: bytes, until: float) -> SentRequest:
         connection.settimeout(max(until - time.monotonic(), 0.001))

@@ -6,7 +6,7 @@ use crate::text::languages::Language;
 use crate::text::lexical::{stop_words, Lexer, Role};
 use crate::text::names::MAX_PHRASE;
 use crate::text::strings::Strings;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 /// Total weight of the parts of a code identifier if the index contains the whole identifier. Passages with
 /// the whole identifier rank before passages with only its parts.
@@ -214,24 +214,53 @@ pub fn phrases_of(text: &Lexer, strings: Strings<'_>) -> Vec<u32> {
 
 /// Return the ids of strings that occur among words in lower case, ascending and distinct.
 pub fn phrases_in(words: &[&str], strings: Strings<'_>) -> Vec<u32> {
+    phrases_from(words, strings, |word| first_not_below(strings, 0, word.as_bytes()))
+}
+
+/// Like [`phrases_in`], for several texts that have most words in common: `places` keeps where the strings that begin with
+/// each word are.
+pub fn phrases_in_all<'w>(
+    words: &[&'w str],
+    strings: Strings<'_>,
+    places: &mut HashMap<&'w str, usize>,
+) -> Vec<u32> {
+    let find =
+        |word: &'w str| *places.entry(word).or_insert_with(|| first_not_below(strings, 0, word.as_bytes()));
+    phrases_from(words, strings, find)
+}
+
+fn phrases_from<'w>(
+    words: &[&'w str],
+    strings: Strings<'_>,
+    mut place: impl FnMut(&'w str) -> usize,
+) -> Vec<u32> {
     let (mut found, mut phrase) = (Vec::new(), String::new());
-    (0..words.len()).for_each(|first| known_phrases(&words[first..], strings, &mut phrase, &mut found));
+    for (first, word) in words.iter().enumerate() {
+        known_phrases(&words[first..], strings, place(word), &mut phrase, &mut found);
+    }
     found.sort_unstable();
     found.dedup();
     found
 }
 
-/// Find known phrases that begin at word `first`. The strings are sorted, so if no string begins with a
-/// phrase, no string begins with a longer one.
-fn known_phrases(words: &[&str], strings: Strings<'_>, phrase: &mut String, found: &mut Vec<u32>) {
+/// Find known phrases that begin with the first word, before which there are `low` strings. The strings are sorted, so if
+/// no string begins with a phrase, no string begins with a longer one.
+fn known_phrases(
+    words: &[&str],
+    strings: Strings<'_>,
+    mut low: usize,
+    phrase: &mut String,
+    found: &mut Vec<u32>,
+) {
     phrase.clear();
-    let mut low = 0;
     for (k, word) in words.iter().take(MAX_PHRASE).enumerate() {
         if k > 0 {
             phrase.push(' ');
         }
         phrase.push_str(word);
-        low = first_not_below(strings, low, phrase.as_bytes());
+        if k > 0 {
+            low = first_not_below(strings, low, phrase.as_bytes());
+        }
         if low == strings.len() || !strings.bytes(low).starts_with(phrase.as_bytes()) {
             return;
         }

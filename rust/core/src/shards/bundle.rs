@@ -8,6 +8,7 @@ use crate::generation::Parts;
 use crate::progress::Progress;
 use crate::rank::links_view::{LinksView, NONE};
 use crate::rank::moments::Moments;
+use crate::rank::sentence_rows::SentenceRows;
 use crate::text::strings::{take, Strings, StringsBuf};
 
 /// Number of units that are copied between two checks of the deadline, in under a millisecond.
@@ -83,6 +84,13 @@ impl Rows {
     pub fn count(&self) -> usize {
         self.ends.len().saturating_sub(1)
     }
+}
+
+/// Return the positions in the row of a unit that a sentence has. An index of an earlier version may have ids here that
+/// the unit lacks; they are left out.
+fn positions<'r>(rows: &SentenceRows<'r>, at: usize, sentence: usize) -> impl Iterator<Item = u32> + 'r {
+    let count = rows.of_unit.row(at).len() as u32;
+    rows.stored.row(sentence).iter().copied().take_while(move |&position| position < count)
 }
 
 /// Number the ids of rows in ascending order, and return the strings of these ids.
@@ -182,14 +190,8 @@ impl Bundle {
             own.unit_subject.push(links.unit_subject[at]);
             own.unit_mentions.push(links.unit_mentions.row(at).iter().copied());
             for sentence in links.sentences(at) {
-                // An index of an earlier version may have ids here that the unit lacks; they are left out.
-                let positions = |rows: &crate::rank::sentence_rows::SentenceRows<'_>| {
-                    let count = rows.of_unit.row(at).len() as u32;
-                    let stored = rows.stored.row(sentence).iter().copied();
-                    stored.take_while(|&position| position < count).collect::<Vec<_>>()
-                };
-                own.sentence_keywords.push(positions(&links.sentence_keywords));
-                own.sentence_names.push(positions(&links.sentence_names));
+                own.sentence_keywords.push(positions(&links.sentence_keywords, at, sentence));
+                own.sentence_names.push(positions(&links.sentence_names, at, sentence));
             }
             own.first_sentence.push(own.sentence_keywords.count() as u64);
         }

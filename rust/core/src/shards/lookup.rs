@@ -10,10 +10,11 @@ use crate::memory::zeros;
 use crate::progress::Progress;
 use crate::rank::links_view::LinksView;
 use crate::rank::matches::{bits, Matches};
-use crate::rank::question::{phrases_in, phrases_of};
+use crate::rank::question::{phrases_in_all, phrases_of};
 use crate::sparse::{leaves, Leaders, Mask, Scored};
 use crate::text::lexical::Lexer;
 use crate::text::strings::Strings;
+use std::collections::HashMap;
 
 /// Added to the mass of a unit before its logarithm is taken, as in the walk.
 const TINY: f64 = 1e-9;
@@ -170,9 +171,10 @@ fn from_seeds(links: &LinksView<'_>, leads: &Leads, mass: &mut Mass) {
     let mut lexer = Lexer::default();
     lexer.read(&leads.question);
     let asked = phrases_of(&lexer, links.subjects);
+    let mut places = HashMap::new();
     for seed in &leads.seeds {
         let words: Vec<&str> = seed.text.split(' ').collect();
-        let mut found = phrases_in(&words, links.subjects);
+        let mut found = phrases_in_all(&words, links.subjects, &mut places);
         found.retain(|id| asked.binary_search(id).is_err());
         let sum: f64 = found.iter().map(|&id| links.subject_idf[id as usize]).sum();
         for &id in &found {
