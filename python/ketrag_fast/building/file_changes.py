@@ -94,11 +94,6 @@ class FileChanges:
     has_sources: bool = True
 
     @property
-    def has_none(self) -> bool:
-        """Whether no file can change the index: it has no sources, and everything stored is published."""
-        return not self.has_sources and self.refused is None and self.is_published and not self.is_behind
-
-    @property
     def needs_all(self) -> bool:
         """Whether all files must be compared."""
         return not self.is_published or any(one.needs_all for one in self.sources)

@@ -223,7 +223,8 @@ def freshen(
     if looked is None:
         return Freshness(reason=f"looking up its files {HANGS}")
     changes, stored = looked
-    if not unembedded and (changes is None or changes.has_none):
+    is_settled = changes is None or (changes.is_published and not changes.is_behind and not changes.refused)
+    if not unembedded and is_settled and (changes is None or not changes.has_sources):
         is_without()
     if changes is None:
         return Freshness(unembedded=unembedded)

@@ -49,10 +49,10 @@ class IndexState:
         """The generation, as in `stamp`, of which the index knows no sources that could change."""
         self._parts: dict[str, IndexState] = {}
         self._lent = False
-        self._whole: tuple[int, tuple[int, int]]
-        """Number and stamp of the open generation of the whole index."""
+        self.stamp: tuple[int, tuple[int, int]]
+        """Number and stamp of the open generation of the whole index, which no other generation has."""
         self._now: Opened | None
-        self._now, self.folder, self._whole = self._load(None, Clock(deadline, 1))
+        self._now, self.folder, self.stamp = self._load(None, Clock(deadline, 1))
 
     @property
     def opened(self) -> Opened:
@@ -61,11 +61,6 @@ class IndexState:
         if now is None:
             raise InputError("the index is closed", hint="open it again with Index.open")
         return now
-
-    @property
-    def stamp(self) -> tuple[int, tuple[int, int]]:
-        """Number and stamp of the open generation of the whole index, which no other generation has."""
-        return self._whole
 
     @property
     def whole(self) -> Generation | None:
@@ -79,7 +74,7 @@ class IndexState:
         `deadline` seconds; the open generation then stays open.
         """
         clock = Clock(deadline, 1)
-        before, opened = self._whole, self.opened
+        before, opened = self.stamp, self.opened
         if not self._is_behind():
             return False
         latest, folder, whole = self._load(opened, clock)
@@ -87,15 +82,15 @@ class IndexState:
             from ketrag_fast.query.core_plans import warm_up
 
             warm_up(latest, self.path)
-        self._now, self.folder, self._whole = latest, folder, whole
+        self._now, self.folder, self.stamp = latest, folder, whole
         self._parts = {}
-        return self._whole != before
+        return self.stamp != before
 
     def _is_behind(self) -> bool:
         """Return whether a generation other than the open one is published."""
         layout = Layout(self.path)
         number = current_number(layout)
-        return number is None or (number, stamp_of(layout.generation(number))) != self._whole
+        return number is None or (number, stamp_of(layout.generation(number))) != self.stamp
 
     def close(self) -> None:
         """Release the mapped files, and the models unless they belong to another state."""
@@ -115,7 +110,7 @@ class IndexState:
         if part is None or part._now is None:
             part = IndexState.__new__(IndexState)
             part.path, part.settings, part.allows = self.path, self.settings, (*self.allows, allow)
-            part._parts, part._lent, part._whole = {}, True, self._whole
+            part._parts, part._lent, part.stamp = {}, True, self.stamp
             part.checked, part.unindexed = None, ()
             part._now, part.folder = _restrict(self.folder, self.opened, allow, self.settings, progress)
         self._parts[key] = part

@@ -30,7 +30,8 @@ def read_question(plan: QueryPlan, question: str) -> Reading:
     text = core_text(plan.ranked_text(question))
     if plan.literal:
         return Reading(text)
-    own = _words_of(plan, question)
+    # A prefix is not a word: a query of prefixes alone has no plain text.
+    own = core_text(question if plan.typed is None else plan.typed.text)
     found = plan.opened.searcher.correct(own)
     if found is None:
         return Reading(text)
@@ -42,12 +43,8 @@ def read_question(plan: QueryPlan, question: str) -> Reading:
 
 def missing_words(plan: QueryPlan, question: str) -> list[str]:
     """Return all words of a question that no document has; `unknown` of its reading has some of them."""
-    return [] if plan.literal else plan.opened.searcher.missing_words(_words_of(plan, question))
-
-
-def _words_of(plan: QueryPlan, question: str) -> str:
-    # A prefix is not a word: a query of prefixes alone has no plain text.
-    return core_text(question if plan.typed is None else plan.typed.text)
+    own = core_text(question if plan.typed is None else plan.typed.text)
+    return [] if plan.literal else plan.opened.searcher.missing_words(own)
 
 
 def add_reading(plan: QueryPlan, reading: Reading, context: Context) -> Context:

@@ -300,3 +300,40 @@ fn add_units(stored: &mut Stored, bundles: &[(u32, &Bundle)], places: &[Place]) 
     stored.add("units.unit_texts_blob", texts.blob)?;
     stored.add("units.unit_texts_offsets", texts.offsets)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn merged_strings_ascend_and_have_the_sums_of_different_shards() {
+        let lists = [
+            (0, &["", "a", "a\0", "north pole 1", "ø"][..]),
+            (0, &["a", "north pole", "north pole 2"]),
+            (3, &["a\0b", "north pole 1", "ø", "øy"]),
+        ];
+        let of = |texts: &[&str]| Vocabulary {
+            strings: texts.iter().collect(),
+            frequencies: (1..=texts.len() as u64).collect(),
+        };
+        let owned: Vec<(u32, Vocabulary)> = lists.iter().map(|(shard, texts)| (*shard, of(texts))).collect();
+        let given: Vec<(u32, &Vocabulary)> = owned.iter().map(|(shard, own)| (*shard, own)).collect();
+        let known = [("a".to_owned(), 9), ("north pole 1".to_owned(), 1), ("zebra".to_owned(), 2)];
+        let merged = merge(&given, &known);
+        let mut texts: Vec<&str> =
+            lists.iter().flat_map(|one| one.1.iter().copied()).chain(["zebra"]).collect();
+        texts.sort_unstable();
+        texts.dedup();
+        assert_eq!((0..texts.len()).map(|at| merged.strings.get(at)).collect::<Vec<_>>(), texts);
+        for ((_, strings), numbers) in lists.iter().zip(&merged.of_bundles) {
+            let found: Vec<&str> = numbers.iter().map(|&at| merged.strings.get(at as usize)).collect();
+            assert_eq!(found, *strings);
+        }
+        let frequency = |text: &str| merged.frequencies[texts.binary_search(&text).unwrap()];
+        // Of two lists of one shard, the first one counts; a known number counts if it is greater.
+        assert_eq!(
+            [frequency("a"), frequency("north pole 1"), frequency("ø"), frequency("zebra")],
+            [9, 6, 8, 2]
+        );
+    }
+}
