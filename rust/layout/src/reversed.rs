@@ -10,7 +10,7 @@ const LEVEL: f32 = 0.1;
 /// The longest word; text without blanks that is longer stays as it is.
 const LONGEST: usize = 200;
 
-/// Bring the letters of each word into reading order, if more of them stand to the right of the one before than to its
+/// Bring the letters of each word into reading order, if more of them are to the right of the one before than to its
 /// left. `kept` are the characters and `units` their code units, which are moved alike. Returns whether a word changed.
 pub(crate) fn turn_words(characters: &impl Characters, kept: &mut [usize], units: &mut [u32]) -> bool {
     let is_letter = |unit: u32| char::from_u32(unit).is_some_and(is_rtl_letter);

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import select
 import socket
+import sys
 import time
 from collections import deque
 from typing import Final
@@ -141,7 +142,7 @@ class KeptConnections:
 
 
 def _is_readable(connection: socket.socket) -> bool:
-    if not hasattr(select, "poll"):
+    if sys.platform == "win32":  # has no poll, and no limit of select to small numbers
         return bool(select.select([connection], [], [], 0)[0])
     poll = select.poll()
     poll.register(connection, select.POLLIN)
