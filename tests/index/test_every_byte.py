@@ -49,6 +49,8 @@ def rows_of(tables: Path) -> Rows | None:
                 name.decode(): db.execute(f'SELECT * FROM "{name.decode()}"').fetchall() for name in names
             }
             rows["sqlite_schema"] = db.execute("SELECT * FROM sqlite_schema").fetchall()
+            # A copy of the token in `document_state`: if they differ, a build has not been published yet.
+            rows["settings"] = [row for row in rows["settings"] if row[0] != b":published"]
             return rows
     except sqlite3.Error:
         return None

@@ -109,7 +109,7 @@ def test_limits_and_globs_hold_for_files_that_are_not_indexed(index: Index) -> N
     assert [index.grep("needle", limit=count) for count in (1, len(every) - 2)] == [every[:1], every[:-2]]
     assert {one.document for one in index.grep("needle", glob="*.lock")} == {"Cargo.lock"}
     (match,) = index.grep("needle", glob="*.lock")
-    assert (match.lines, match.text_lines, match.title) == ((2, 2), None, ("Cargo.lock",))
+    assert (match.lines, match.text_lines, match.title) == ((2, 2), None, "Cargo.lock")
 
 
 def test_rights_and_filters_leave_out_what_has_no_metadata(index: Index, repository: Path) -> None:

@@ -252,7 +252,7 @@ def test_every_argument_reaches_the_indexes(fleet: dict[str | None, Index], *, s
             ("fleet/ice", "fram", "whales"),
             ("fleet/ice", "maud", "fram", "fleet/harbour", "whales"),
         ),
-        (plain, {"n": 1}, ("fleet/ice",), ("fleet/ice",)),
+        (plain, {"limit": 1}, ("fleet/ice",), ("fleet/ice",)),
         (plain, {"glob": "fleet/*"}, ("fleet/ice",), ("fleet/ice", "fleet/harbour")),
         (
             plain,
@@ -262,7 +262,7 @@ def test_every_argument_reaches_the_indexes(fleet: dict[str | None, Index], *, s
         ),
         (plain, {"filter": "part=wh"}, ("whales",), ("whales",)),
         (related, {}, ("fram", "whales"), ("fram", "whales")),
-        (related, {"n": 1}, ("fram",), ("fram",)),
+        (related, {"limit": 1}, ("fram",), ("fram",)),
         (related, {"glob": "w*"}, ("whales",), ("whales",)),
         (related, {"grep": "krill"}, ("whales",), ("whales",)),
         (related, {"filter": "part=wh"}, ("whales",), ("whales",)),
@@ -316,8 +316,8 @@ def test_the_nearest_name_of_any_index_is_suggested(fleet: dict[str | None, Inde
         with pytest.raises(UnknownName) as unknown:
             both.search(related="fleet/harbor")
         assert unknown.value.hint == "did you mean fleet/harbour?"
-        assert [hit.index for hit in both.search(related="fleet/harbour", n=1)] == ["south"]
-        nothing = both.search(related="NoSuchName", n=1)
+        assert [hit.index for hit in both.search(related="fleet/harbour", limit=1)] == ["south"]
+        nothing = both.search(related="NoSuchName", limit=1)
         assert not nothing and nothing.reason == "no_match"
     with pytest.raises(ConfigError, match="related needs an index of this machine"):
         Indexes({"a": "http://127.0.0.1:1", "b": "http://127.0.0.1:1"}).search(related="fleet/harbour")

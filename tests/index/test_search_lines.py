@@ -52,7 +52,7 @@ def test_lines_show_the_first_words_of_the_passage(tmp_path: Path) -> None:
     suffixes: set[str] = set()
     with Index.build(tmp_path / "files", tmp_path / "index") as index:
         while len(checked) < WANTED:
-            for hit in index.search(" ".join(random_.sample(words, 3)), n=30, mode="bm25"):
+            for hit in index.search(" ".join(random_.sample(words, 3)), limit=30, mode="bm25"):
                 assert hit.path is not None and hit.lines is not None, hit.document
                 path = Path(hit.path)
                 line = texts[path][hit.lines[0] - 1]

@@ -111,7 +111,7 @@ class IndexState:
             part = IndexState.__new__(IndexState)
             part.path, part.settings, part.allows = self.path, self.settings, (*self.allows, allow)
             part._parts, part._lent, part.stamp = {}, True, self.stamp
-            part.checked, part.unindexed = None, ()
+            part.checked, part.unindexed, part.without_sources = None, (), None
             part._now, part.folder = _restrict(self.folder, self.opened, allow, self.settings, progress)
         self._parts[key] = part
         while len(self._parts) > _OPEN_PARTS:

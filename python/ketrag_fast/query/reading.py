@@ -51,7 +51,8 @@ def add_reading(plan: QueryPlan, reading: Reading, context: Context) -> Context:
     """Return a context with notes about how its question was read."""
     notes = [f'no "{word}": searched for {similar}' for word, similar in reading.replaced.items()]
     typed = [] if plan.typed is None else plan.typed.notes
-    if context.text and not typed:  # a note about a field, such as `colour:red`, names the word already
+    # A note about a field, such as `colour:red`, names the word already.
+    if reading.unknown and context.text and not typed:
         notes += [f'no document has "{word}"' for word in _missing(reading)]
     notes += typed
     if plan.continued is not None and plan.continued.taken:

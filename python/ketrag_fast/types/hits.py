@@ -276,7 +276,7 @@ class Files(Sequence[Place]):
 
     Examples:
         >>> [file.title for file in index.files("fram")]
-        [('Fram',)]
+        ['Fram']
     """
 
     paths: tuple[str, ...]

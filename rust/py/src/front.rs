@@ -378,11 +378,16 @@ impl PyPlan {
     }
 }
 
+/// Words of a query whose unknown words are named next to results; `_KEYWORDS` of `query/reading.py`.
+const KEYWORDS: usize = 4;
+
 impl PyPlan {
-    /// Return whether no word of a question is replaced by a similar one.
+    /// Return whether no word of a question is replaced by a similar one or named in a note: Python adds both.
     fn takes(&self, question: &str) -> bool {
         let corrected = || self.searcher.get().inner.correct(question);
-        self.literal || !corrected().is_ok_and(|found| found.is_some_and(|found| found.replaces()))
+        let is_short = question.split_whitespace().nth(KEYWORDS).is_none();
+        let has_note = |found: &Corrected| found.replaces() || is_short;
+        self.literal || !corrected().is_ok_and(|found| found.as_ref().is_some_and(has_note))
     }
 
     fn reply(

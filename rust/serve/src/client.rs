@@ -127,6 +127,9 @@ impl Client {
         let plan = plan.flatten();
         let is_quick = request.question.len() <= SHORT && shared.queue.load().1 < QUICK;
         if let Some(plan) = plan.as_ref().filter(|plan| is_quick && plan.model().is_none()) {
+            if !plan.takes(&request.question) {
+                return Outcome::Passed(None);
+            }
             shared.counters.batch(1);
             let reply = compute(shared, &**plan, &request.question, None, &progress, arrived);
             let over = || (until <= Instant::now()).then_some(seconds);

@@ -57,7 +57,7 @@ fn embed(shared: &Shared, worker: usize, model: Model, jobs: Vec<Job>) {
     let mut waiting: Vec<Job> = Vec::with_capacity(jobs.len());
     for job in jobs {
         let Some(plan) = job.plan.clone() else { continue };
-        if !is_over(shared, &job) {
+        if !is_over(shared, &job) && plan.takes(&job.request.question) {
             waiting.extend(reply_cached(shared, job, &*plan));
         }
     }

@@ -145,7 +145,7 @@ def lines_of(hit: Hit, terminal: Terminal) -> list[str]:
     name = f"{index}{path}{f':{position}' if position else ''}"
     head = terminal.paint(path, PATH) + (f":{terminal.paint(position, NUMBER)}" if position else "")
     head = index + (terminal.link(head, hit.path) if hit.path is not None else head)
-    title = inline(hit.title)
+    title = inline(" › ".join(hit.headings))
     if hit.relation:
         title = inline(f"{hit.relation}  {title}".rstrip())
     if terminal.width is None:
@@ -175,8 +175,9 @@ def lines_of(hit: Hit, terminal: Terminal) -> list[str]:
 
 def report_states(places: Any) -> None:
     """Print a line for each kind of change since the index was built."""
-    for line in outdated_files((place.state, path_of(place)) for place in places):
-        output.say(line)
+    if any(place.state for place in places):
+        for line in outdated_files((place.state, path_of(place)) for place in places):
+            output.say(line)
 
 
 class Grep(Command):

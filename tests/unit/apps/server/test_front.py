@@ -448,3 +448,14 @@ def test_every_document_of_the_index_is_described(folder: Path) -> None:
         assert service.server.server_state.total_requests == 0
         found = {passage["document"]: passage["metadata"] for passage in reply.json()["passages"]}
         assert found == {one.id: dict(one.metadata) for one in documents()}
+
+
+def test_words_are_corrected_also_in_requests_whose_plan_is_known(with_minilm: Path) -> None:
+    with running(with_minilm, cache=0) as service, service.client() as client:
+        until(lambda: client.get("/ready").status_code == 200)
+        for mode in ("bm25", "text"):
+            ask(client, "Who sailed the Fram?", mode=mode)
+            notes = [
+                ask(client, text, mode=mode).json().get("notes") for text in ("Amundsan", "Amundsen xyzzy")
+            ]
+            assert notes == [['no "Amundsan": searched for amundsen'], ['no document has "xyzzy"']], mode
