@@ -55,7 +55,7 @@ class ShardCopy:
 
     @property
     def is_unavailable(self) -> bool:
-        """Whether there is no copy, and none is being made or expected now."""
+        """Whether no copy exists, none is being made, and the next try to make one is later."""
         return self._index is None and self._copying is None and time.monotonic() < self._later
 
     def fresh(self) -> Index | None:

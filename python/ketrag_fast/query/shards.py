@@ -76,7 +76,7 @@ class Words:
     length: int
     units: int
     are_enough: bool = False
-    """Whether the ranking reads no other words of the candidates, which are then left out."""
+    """Whether the ranking needs only the keywords of the query. The others are then not sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +86,8 @@ class Pending(Generic[R]):
     result: Callable[[], R]
     """Waits for the result and returns it."""
     is_sent: bool
-    """Whether the request has been sent, so that the service computes the result meanwhile. If not, `result`
-    sends it, which may take as long as a new connection."""
+    """Whether the request has been sent already. If not, `result` sends it on a new connection, which takes
+    longer."""
 
 
 def now(result: R | Pending[R]) -> R:
@@ -111,7 +111,7 @@ class Shard(Named, Protocol):
 
     @property
     def is_remote(self) -> bool:
-        """Whether calls return before their results are known."""
+        """Whether the shard is behind a service. Its calls return a `Pending` before the reply arrives."""
 
     def totals(self, seconds: float | None) -> Totals:
         """Return (units, documents, keywords of all units, units of each language)."""

@@ -16,7 +16,7 @@ _LINE: Final = re.compile(
 )
 _WEECHAT: Final = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d):(\d\d)(?::(\d\d))?\t[ @+%&~!]?([^\t\s]{1,40})\t(.*)")
 _NOTICES: Final = ("-->", "<--", "--", "=!=")
-"""What WeeChat writes in place of a name when somebody comes, leaves or changes something."""
+"""Signs that WeeChat writes instead of a name: for joins, for departures, and for its own messages."""
 _DAY: Final = re.compile(
     r"(?:---|\*\*\*\*|Session Start:)[^\n]{0,40}? "
     r"(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6} "

@@ -72,8 +72,8 @@ impl Element<'_> {
     }
 }
 
-/// Blanks in the description of a picture that is written: those of three words. Chosen by looking at pages of
-/// documentation and news; shorter ones are mostly names of icons and logos.
+/// Blanks in the description of a picture that is written: those of three words. Shorter ones are mostly names of icons
+/// and logos. Other numbers were not compared.
 const MIN_GAPS: usize = 2;
 /// Characters of a longer description that are written, as of pictures in Office files.
 const LONGEST_DESCRIPTION: usize = 2_000;

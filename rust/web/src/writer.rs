@@ -132,7 +132,8 @@ pub fn text_of(tree: &Tree, root: usize, skipped: &[bool]) -> Text {
     writer.finish()
 }
 
-/// Elements around a picture among which its figure is looked for, and nodes of a figure that are read.
+/// Elements around a picture among which its figure is looked for, and nodes of a figure that are read: they bound the
+/// work for each picture. Other numbers were not compared.
 const AROUND: usize = 4;
 const CAPTION: usize = 100;
 

@@ -34,7 +34,7 @@ class Looks:
 
     @property
     def is_due(self) -> bool:
-        """Whether a request that arrives now waits for a look: False if looks have taken too much time."""
+        """Whether a request waits for a check of the sources. Not if recent checks have taken too long."""
         return self._over <= time.monotonic() + SAVED
 
     def wait_on(self, loop: asyncio.AbstractEventLoop) -> None:
